@@ -9,7 +9,7 @@ SETUP ?=
 # SECONDS_OF_FUZZ=60 ends it sooner.
 SECONDS_OF_FUZZ ?= 3600
 
-.PHONY: all demo test bench fuzz torture lint install uninstall format clean deps
+.PHONY: all demo test bench fuzz torture lint install uninstall dist deb format clean deps
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) product
@@ -51,6 +51,12 @@ install:
 
 uninstall:
 	@DESTDIR="$(DESTDIR)" scripts/install --remove "$(PREFIX)"
+
+dist:
+	@scripts/dist $(BUILD)
+
+deb:
+	@scripts/deb $(BUILD)
 
 format:
 	@clang-format -i $$(git ls-files '*.c' '*.h')

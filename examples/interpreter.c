@@ -205,8 +205,8 @@ static int64_t run(const struct function *function, int64_t argument)
     return function->fast ? run_translated(function, argument) : interpret(function, argument);
 }
 
-// One C function for each function in bytecode. What follows the call keeps the compiler from
-// making it a jump, which would leave no trace on the stack.
+// One C function for each function in bytecode. The empty assembly after the call keeps the compiler
+// from making it a jump, which would leave no trace on the stack.
 #define RUNNER(number)                                                                             \
     static __attribute__((noinline)) int64_t run_##number(int64_t argument)                        \
     {                                                                                              \

@@ -77,7 +77,7 @@ static void sell(const struct order *order)
         LOG("sold %d %s to %s", order->count, order->item, order->customer);
 }
 
-/* Whoever is a regular customer gets an offer first. */
+/* A regular customer gets an offer first. */
 static void (*const usual[])(const struct order *) = {offer, sell};
 
 static void serve(const struct order *order)

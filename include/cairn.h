@@ -14,8 +14,8 @@
  * call is a test of a weak symbol and does nothing.
  *
  * All functions may be called by several threads at once; in signal handlers only those that say
- * so. Callbacks run in the thread that called, never in a signal handler, with no lock held. What
- * returns an int returns a negative errno if it failed. docs/api.md has more.
+ * so. Callbacks run in the thread that called, never in a signal handler, with no lock held.
+ * Functions that return an int return a negative errno if they failed. docs/api.md has more.
  */
 
 #include <stddef.h>
@@ -158,7 +158,7 @@ static inline int cairn_purge(void)
 }
 
 /*
- * Phases. What a thread does between begin and end goes to trees of that name; `cairn report
+ * Phases. Costs of a thread between begin and end go to trees of that name; `cairn report
  * --phase` shows them alone. Spans of a thread may lie within each other: the innermost counts.
  * cairn_phase() is for the whole process: it counts in threads that are in no span of their own,
  * until the next one; NULL ends it. Cheap (a store), and signal-safe. There can be 255 names of up

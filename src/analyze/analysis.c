@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/text/nearest.h"
 #include "base/text/text.h"
+#include <malloc.h>
 
 // Reading the debug information of a large program takes seconds: say so on a terminal.
 static void show_progress(void *context, const char *module, unsigned done, unsigned total)
@@ -17,11 +18,62 @@ static void show_progress(void *context, const char *module, unsigned done, unsi
     fflush(stderr);
 }
 
+// Symbols and debug information leave tens of megabytes that the C library would keep, while trees
+// are built that need all there is.
+static void return_free_memory(void)
+{
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+}
+
 void analysis_resolve(struct analysis *analysis, const struct build_options *options)
 {
     build_resolve(analysis->functions, analysis->profile, options);
-    if (text_can_rewrite(stderr))
+    if (!analysis->silent && text_can_rewrite(stderr))
         fputs("\r\033[K", stderr);
+    return_free_memory();
+}
+
+static uint64_t resolve_moment(const struct moment *moment, const struct profile *profile,
+                               uint64_t otherwise)
+{
+    const double ns =
+        moment->is_share ? moment->value * (double)profile->duration_ns : moment->value;
+    return !moment->given ? otherwise : ns < 0x1p63 ? (uint64_t)ns : UINT64_MAX;
+}
+
+static int refuse(char **error, const char *path, const char *why)
+{
+    if (asprintf(error, "%s %s", path, why) < 0)
+        memory_checked(NULL);
+    return -1;
+}
+
+int analysis_range(const struct profile *profile, const char *path,
+                   const struct analysis_options *options, struct time_range *range, char **error)
+{
+    *range = (struct time_range){resolve_moment(&options->from, profile, 0),
+                                 resolve_moment(&options->to, profile, UINT64_MAX)};
+    if (!profile->timeline.recorded)
+        return refuse(error, path, "has no timeline: record with 'cairn record --timeline'");
+    return range->from_ns < range->to_ns
+               ? 0
+               : refuse(error, path, "has nothing in that range: --from must lie before --to");
+}
+
+// Leaves the chosen part of the profile.
+static int choose_range(struct analysis *analysis, const char *path,
+                        const struct analysis_options *options, char **error)
+{
+    analysis->is_part = options->from.given || options->to.given;
+    if (!analysis->is_part)
+        return 0;
+    if (analysis_range(analysis->profile, path, options, &analysis->range, error) < 0)
+        return -1;
+    return profile_keep_range(analysis->profile, &analysis->range) < 0
+               ? refuse(error, path, "is too large for this machine's memory")
+               : 0;
 }
 
 int analysis_open(struct analysis *analysis, const char *path,
@@ -31,8 +83,14 @@ int analysis_open(struct analysis *analysis, const char *path,
     analysis->profile = profile_read(path, error);
     if (!analysis->profile)
         return -1;
-    struct symbols_options symbols = {
-        .inlines = options->inlines, .debuginfod = options->debuginfod, .progress = show_progress};
+    if (choose_range(analysis, path, options, error) < 0) {
+        profile_free(analysis->profile);
+        return -1;
+    }
+    analysis->silent = options->silent;
+    struct symbols_options symbols = {.inlines = options->inlines,
+                                      .debuginfod = options->debuginfod,
+                                      .progress = options->silent ? NULL : show_progress};
     analysis->symbols = memory_checked(symbols_new(analysis->profile, &symbols));
     analysis->functions = functions_new(analysis->profile, analysis->symbols);
     return 0;
@@ -73,12 +131,25 @@ int analysis_metric(const struct analysis *analysis, const char *name, char **er
     return -1;
 }
 
+char *analysis_list_metrics(const struct analysis *analysis)
+{
+    const struct profile *profile = analysis->profile;
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = memory_checked(open_memstream(&text, &bytes));
+    for (unsigned i = 0; i < profile->metric_count; i++)
+        fprintf(out, "%s%s (%s)", i ? ", " : "", profile->metrics[i].name,
+                profile->metrics[i].unit);
+    fclose(out);
+    return memory_checked(text);
+}
+
 const char *analysis_note(const struct analysis *analysis, unsigned index)
 {
     const struct profile *profile = analysis->profile;
-    return index < profile->note_count
-               ? profile->notes[index]
-               : symbols_note(analysis->symbols, index - profile->note_count);
+    return index < profile->note_count ? profile->notes[index]
+           : analysis->symbols ? symbols_note(analysis->symbols, index - profile->note_count)
+                               : NULL;
 }
 
 static bool needs_quotes(const char *word)

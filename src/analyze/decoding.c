@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "analyze/decoding.h"
 #include "base/memory.h"
-#include "encode/handle_frames.h"
+#include "encode/codebook/handle_frames.h"
 #include <errno.h>
 #include <stdlib.h>
 
@@ -21,7 +21,7 @@ struct book {
 struct decoding {
     const struct profile *profile;
     struct book *books; // by process
-    struct handle_frames telling;
+    struct handle_frames part;
     struct decoded_frame *frames;
     uint32_t count, capacity;
 };
@@ -40,13 +40,13 @@ static void give_memory(void *memory, size_t bytes)
 struct decoding *decoding_new(const struct profile *profile)
 {
     struct decoding *decoding = memory_checked(calloc(1, sizeof *decoding));
-    struct handle_frames *telling = &decoding->telling;
+    struct handle_frames *part = &decoding->part;
     decoding->profile = profile;
     decoding->books = memory_checked(calloc(profile->process_count + 1u, sizeof(struct book)));
-    telling->limit = MOST_FRAMES;
-    telling->stack = memory_checked(calloc(MOST_FRAMES, sizeof *telling->stack));
-    telling->path = memory_checked(calloc(MOST_FRAMES, sizeof *telling->path));
-    telling->frames = memory_checked(calloc(MOST_FRAMES, sizeof *telling->frames));
+    part->limit = MOST_FRAMES;
+    part->stack = memory_checked(calloc(MOST_FRAMES, sizeof *part->stack));
+    part->path = memory_checked(calloc(MOST_FRAMES, sizeof *part->path));
+    part->frames = memory_checked(calloc(MOST_FRAMES, sizeof *part->frames));
     return decoding;
 }
 
@@ -58,9 +58,9 @@ void decoding_free(struct decoding *decoding)
         if (decoding->books[i].open)
             codebook_free(&decoding->books[i].codebook);
     free(decoding->books);
-    free(decoding->telling.stack);
-    free(decoding->telling.path);
-    free(decoding->telling.frames);
+    free(decoding->part.stack);
+    free(decoding->part.path);
+    free(decoding->part.frames);
     free(decoding->frames);
     free(decoding);
 }
@@ -160,16 +160,16 @@ static place_t before(place_t place)
 
 static void add_frames(struct decoding *decoding, uint32_t index, unsigned thread)
 {
-    const struct handle_frames *telling = &decoding->telling;
-    const uint32_t wanted = decoding->count + telling->count;
+    const struct handle_frames *part = &decoding->part;
+    const uint32_t wanted = decoding->count + part->count;
     if (wanted > decoding->capacity) {
         decoding->capacity = wanted * 2;
         decoding->frames = memory_checked(
             reallocarray(decoding->frames, decoding->capacity, sizeof *decoding->frames));
     }
-    place_t inside = telling->point;
-    for (uint32_t i = telling->count; i-- > 0;) {
-        const struct walked *frame = &telling->frames[i];
+    place_t inside = part->point;
+    for (uint32_t i = part->count; i-- > 0;) {
+        const struct walked *frame = &part->frames[i];
         decoding->frames[decoding->count++] = (struct decoded_frame){
             .function = frame->function ? map_place(decoding, index, frame->function) : 0,
             .inside = before(inside ? map_place(decoding, index, inside) : 0),
@@ -182,11 +182,11 @@ static void add_frames(struct decoding *decoding, uint32_t index, unsigned threa
 
 // One thread's part, in the process or those that it was forked from; *process is the one that had
 // it.
-static int tell_part(struct decoding *decoding, uint32_t *process, uint64_t id, uint64_t handle)
+static int decode_part(struct decoding *decoding, uint32_t *process, uint64_t id, uint64_t handle)
 {
     for (unsigned i = 0; i < MOST_ANCESTORS; i++) {
         const struct book *book = book_of(decoding, *process);
-        const int status = codebook_frames(&book->codebook, id, handle, &decoding->telling);
+        const int status = codebook_frames(&book->codebook, id, handle, &decoding->part);
         if (status == 0)
             return 0;
         if (status != -ESTALE)
@@ -204,14 +204,14 @@ int decoding_tell(struct decoding *decoding, uint32_t process, uint64_t id, uint
 {
     decoding->count = 0;
     for (unsigned thread = 0; handle && thread < MOST_THREADS; thread++) {
-        const int status = tell_part(decoding, &process, id, handle);
+        const int status = decode_part(decoding, &process, id, handle);
         if (status && thread == 0)
             return status;
         if (status) // a creator that is lost
             break;
         add_frames(decoding, process, thread);
-        id = decoding->telling.creator_id;
-        handle = decoding->telling.creator_handle;
+        id = decoding->part.creator_id;
+        handle = decoding->part.creator_handle;
     }
     *decoded = (struct decoded){decoding->frames, decoding->count};
     return decoding->count ? 0 : -ENOENT;

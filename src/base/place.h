@@ -14,11 +14,17 @@ enum {
     MODULE_ANONYMOUS = 1, // code that belongs to no file (JIT): the offset is the address itself
     MODULE_VDSO = 2,      // the kernel's own shared object
     MODULE_FIRST_FILE = 3,
-    // The kernel, in the memory of a recording; in a profile it is the file PLACE_KERNEL.
+    // In the memory of a recording; in a profile they are the files PLACE_FILES and so on.
+    MODULE_FILES = 65531,  // files that are read and written: offsets are hashes
+    MODULE_JAVA = 65532,   // methods that a Java virtual machine runs: offsets are hashes
+    MODULE_PYTHON = 65533, // functions that an interpreter of Python runs: offsets are hashes
     MODULE_KERNEL = 65534,
     MODULE_LIMIT = 65535,
 };
 
+#define PLACE_FILES "[file]"
+#define PLACE_JAVA "[java]"
+#define PLACE_PYTHON "[python]"
 #define PLACE_KERNEL "[kernel]"
 // Offsets below this stand for system calls, by their number + 1; 0: by a number that is not known.
 // All others are addresses, less the bits that all addresses of the kernel have.

@@ -4,7 +4,7 @@
 
 #include "base/text/json.h"
 #include "base/text/text.h"
-#include "cmd/options.h"
+#include "cmd/line/options.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -198,8 +198,7 @@ static int check_compiler(char **command, int words, char **arguments, struct co
                  "version 10",
                  name);
     else
-        complain("cc: %s is no C compiler that cairn knows how to use: it takes gcc, g++, clang "
-                 "and clang++",
+        complain("cc: cairn does not know the compiler %s: it takes gcc, g++, clang and clang++",
                  name);
     return STATUS_MISUSE;
 }

@@ -3,15 +3,16 @@
 // `cairn compare`
 
 #include "analyze/compare/compare_show.h"
+#include "analyze/views/hot.h"
 #include "base/memory.h"
 #include "base/new_file.h"
 #include "base/text/nearest.h"
-#include "cmd/cmd.h"
-#include "cmd/options.h"
-#include "cmd/replace.h"
-#include "cmd/terminal.h"
+#include "cmd/line/command.h"
+#include "cmd/line/terminal.h"
+#include "cmd/replace_file.h"
+#include "cmd/selection.h"
 #include "export/bars.h"
-#include "profile/kind.h"
+#include "profile/queries/kind.h"
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -28,7 +29,7 @@ enum {
     OPTION_SCALE,
     OPTION_SVG,
     OPTION_JSON,
-    OPTION_NO_DEBUGINFOD,
+    OPTION_MONITORED,
 };
 
 struct compare_arguments {
@@ -37,7 +38,7 @@ struct compare_arguments {
     struct compare_options compare;
     char *thresholds[COMPARE_THRESHOLDS];
     struct analysis_options analysis;
-    bool scale_given, json;
+    bool scale_given, monitored, json;
 };
 
 static int parse_real(const char *option, const char *text, double most, double *value)
@@ -102,8 +103,9 @@ static int parse_scale(const char *text, struct compare_arguments *arguments)
     return parse_real("scale", text, INFINITY, &arguments->compare.scale);
 }
 
-static int parse_option(int option, const char *text, struct compare_arguments *arguments)
+static int set_option(int option, const char *text, void *to)
 {
+    struct compare_arguments *arguments = to;
     switch (option) {
     case OPTION_METRIC:
         arguments->metric = text;
@@ -119,12 +121,15 @@ static int parse_option(int option, const char *text, struct compare_arguments *
     case OPTION_SVG:
         arguments->svg = text;
         return 0;
+    case OPTION_MONITORED:
+        arguments->monitored = true;
+        return 0;
     case OPTION_JSON:
         arguments->json = true;
         return 0;
     default:
-        arguments->analysis.debuginfod = false;
-        return 0;
+        return selection_option(&(struct selection){&command_compare, &arguments->analysis, NULL},
+                                option, text);
     }
 }
 
@@ -144,21 +149,17 @@ static const struct option_row rows[] = {
     {OPTION_SCALE, "scale", "total|F",
      "Multiply the weights of APPROX so that their sum is that of EXACT (default, except for trees "
      "by lossy or sticky miners), or by F."},
-    {OPTION_NO_DEBUGINFOD, "no-debuginfod", NULL,
-     "Do not ask the servers in DEBUGINFOD_URLS for debug files."},
+    {OPTION_MONITORED, "monitored", NULL,
+     "Compare all contexts that a hot tree has counters for, not only those that are shown of it."},
+    SELECTION_ROW_NO_DEBUGINFOD,
     OPTION_TABLE_END,
 };
 
 static int parse(int argc, char **argv, struct compare_arguments *arguments)
 {
-    struct option_scan scan = option_scan(&command_compare, argc, argv);
-    for (int option; (option = option_next(&scan)) != OPTION_END;) {
-        if (option == OPTION_EXIT)
-            return scan.status;
-        int status = parse_option(option, scan.argument, arguments);
-        if (status)
-            return status;
-    }
+    const int status = options_parse(&command_compare, argc, argv, set_option, arguments);
+    if (status != PROCEED)
+        return status;
     if (argc - optind != 2)
         return misuse(&command_compare,
                       "compare: name two profiles, the exact one and the approximation");
@@ -202,7 +203,7 @@ static int print_comparison(const struct compare_arguments *arguments,
 static double usual_scale(const struct profile *approx)
 {
     const struct profile_kind kind = profile_kind(approx);
-    return kind.hot && strcmp(kind.miner, "space-saving") != 0 ? 1 : 0;
+    return kind.hot && kind.miner != LIVE_MINER_SPACE_SAVING ? 1 : 0;
 }
 
 // The share that the hot tree among them was recorded with.
@@ -216,6 +217,16 @@ static double usual_phi(struct analysis analyses[2])
     return USUAL_PHI;
 }
 
+// Of a hot tree, what a report shows of it.
+static size_t prune(const struct alignment *alignment, const struct profile *approx)
+{
+    if (!profile_kind(approx).hot)
+        return 0;
+    const double phi = hot_shown(approx, 0).phi;
+    return compare_prune(alignment->tree, APPROX,
+                         hot_least(approx, alignment->metric[APPROX], phi));
+}
+
 static int compare_opened(struct compare_arguments *arguments, struct analysis analyses[2],
                           char **error)
 {
@@ -227,6 +238,7 @@ static int compare_opened(struct compare_arguments *arguments, struct analysis a
         arguments->compare.scale = usual_scale(analyses[APPROX].profile);
     if (arguments->compare.phi == 0)
         arguments->compare.phi = usual_phi(analyses);
+    const size_t pruned = arguments->monitored ? 0 : prune(&alignment, analyses[APPROX].profile);
     struct compare_result result;
     compare_measure(alignment.tree, &arguments->compare, &result);
     int status = STATUS_MISUSE;
@@ -238,6 +250,7 @@ static int compare_opened(struct compare_arguments *arguments, struct analysis a
             .options = &arguments->compare,
             .thresholds = arguments->thresholds,
             .result = &result,
+            .pruned = pruned,
         };
         status = print_comparison(arguments, &comparison);
     } else if (asprintf(error, "%s has nothing to compare with: no %s was recorded in it",

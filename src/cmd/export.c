@@ -3,17 +3,16 @@
 // `cairn export`
 
 #include "export/export.h"
-#include "analyze/build.h"
-#include "analyze/refine.h"
+#include "analyze/tree/build.h"
+#include "base/memory.h"
 #include "base/new_file.h"
 #include "base/text/json.h"
-#include "cmd/options.h"
-#include "cmd/replace.h"
+#include "cmd/replace_file.h"
 #include "cmd/selection.h"
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct export_arguments {
     const struct export_format *format;
@@ -32,20 +31,12 @@ static int choose_format(const char *name, const struct export_format **format)
     if (chosen < 0)
         return STATUS_MISUSE;
     *format = export_formats[chosen];
-    return PROCEED;
+    return 0;
 }
 
 enum {
     OPTION_METRIC = 256,
-    OPTION_PROCESS,
-    OPTION_THREAD,
-    OPTION_PER_PROCESS,
-    OPTION_PER_THREAD,
-    OPTION_ACROSS_THREADS,
     OPTION_FOLD_RECURSION,
-    OPTION_NO_INLINES,
-    OPTION_KERNEL,
-    OPTION_NO_DEBUGINFOD,
     OPTION_JSON,
 };
 
@@ -54,89 +45,82 @@ static const struct option_row rows[] = {
     {'f', "format", "FORMAT", "Which format; see above."},
     {'o', "output", "OUT", "Write to OUT; '-' is stdout (default)."},
     {'i', "input", "FILE", "The profile; the same as FILE without an option."},
-    {OPTION_METRIC, "metric", "NAME", "Which metric, if there are several."},
-    {OPTION_PROCESS, "process", "RE|PID",
-     "Only these processes. RE is for the program and its arguments."},
-    {OPTION_THREAD, "thread", "RE|TID",
-     "Only these threads. RE is for names and start routines; 'main' is the main thread."},
-    {OPTION_PER_PROCESS, "per-process", "[=pid|program]",
+    {OPTION_METRIC, "metric", "NAME", "Write this metric alone; see above."},
+    SELECTION_ROW_PROCESS,
+    SELECTION_ROW_THREAD,
+    SELECTION_ROW_FROM,
+    SELECTION_ROW_TO,
+    {SELECTION_PER_PROCESS, "per-process", "[=pid|program]",
      "Begin paths with the process, or with its program."},
-    {OPTION_PER_THREAD, "per-thread", "[=name|start|tid]",
+    {SELECTION_PER_THREAD, "per-thread", "[=name|start|tid]",
      "Begin paths with the thread's name, its start routine, or name and number."},
-    {OPTION_ACROSS_THREADS, "across-threads", NULL,
+    {SELECTION_ACROSS_THREADS, "across-threads", NULL,
      "Begin paths of a thread with the path that created it."},
     {OPTION_FOLD_RECURSION, "fold-recursion", NULL,
      "Keep a function that calls itself, directly or not, once on a path."},
-    {OPTION_NO_INLINES, "no-inlines", NULL,
-     "Count inlined functions as part of the function they were inlined into."},
-    {OPTION_KERNEL, "kernel", "yes|no",
-     "Show what the kernel does (default), or count it as part of the function that it serves."},
-    {OPTION_NO_DEBUGINFOD, "no-debuginfod", NULL,
-     "Do not ask the servers in DEBUGINFOD_URLS for debug files."},
+    SELECTION_ROW_NO_INLINES,
+    SELECTION_ROW_KERNEL,
+    SELECTION_ROW_NATIVE,
+    SELECTION_ROW_NO_DEBUGINFOD,
     {OPTION_JSON, "json", NULL, "With -o OUT: print what was written as JSON, on stdout."},
     OPTION_TABLE_END,
 };
 
+static int set_option(int option, const char *text, void *to)
+{
+    struct export_arguments *arguments = to;
+    switch (option) {
+    case 'f':
+        return choose_format(text, &arguments->format);
+    case 'i':
+        arguments->path = text;
+        return 0;
+    case 'o':
+        arguments->output = strcmp(text, "-") == 0 ? NULL : text;
+        return 0;
+    case OPTION_METRIC:
+        arguments->metric = text;
+        return 0;
+    case OPTION_FOLD_RECURSION:
+        arguments->fold_recursion = true;
+        return 0;
+    case OPTION_JSON:
+        arguments->json = true;
+        return 0;
+    default:
+        return selection_option(
+            &(struct selection){&command_export, &arguments->analysis, &arguments->build}, option,
+            text);
+    }
+}
+
+// Something of the profile is left out, or said otherwise.
+static bool chooses_part(const struct export_arguments *arguments)
+{
+    const struct build_options *build = &arguments->build;
+    return arguments->metric || arguments->fold_recursion || !arguments->analysis.inlines ||
+           arguments->analysis.from.given || arguments->analysis.to.given || build_is_part(build) ||
+           build->processes || build->threads || build->across_threads || build->without_kernel ||
+           build->native;
+}
+
 static int parse(int argc, char **argv, struct export_arguments *arguments)
 {
-    struct option_scan scan = option_scan(&command_export, argc, argv);
-    int status = 0;
-    for (int option; (option = option_next(&scan)) != OPTION_END;) {
-        switch (option) {
-        case 'f':
-            if (choose_format(scan.argument, &arguments->format) != PROCEED)
-                return STATUS_MISUSE;
-            break;
-        case 'i':
-            arguments->path = scan.argument;
-            break;
-        case 'o':
-            arguments->output = strcmp(scan.argument, "-") == 0 ? NULL : scan.argument;
-            break;
-        case OPTION_METRIC:
-            arguments->metric = scan.argument;
-            break;
-        case OPTION_FOLD_RECURSION:
-            arguments->fold_recursion = true;
-            break;
-        case OPTION_JSON:
-            arguments->json = true;
-            break;
-        case OPTION_PROCESS:
-            status = selection_process(&command_export, scan.argument, &arguments->build);
-            break;
-        case OPTION_THREAD:
-            status = selection_thread(&command_export, scan.argument, &arguments->build);
-            break;
-        case OPTION_PER_PROCESS:
-            status = selection_per_process(&command_export, scan.argument, &arguments->build);
-            break;
-        case OPTION_PER_THREAD:
-            status = selection_per_thread(&command_export, scan.argument, &arguments->build);
-            break;
-        case OPTION_KERNEL:
-            status = selection_kernel(&command_export, scan.argument, &arguments->build);
-            break;
-        case OPTION_ACROSS_THREADS:
-            arguments->build.across_threads = true;
-            break;
-        case OPTION_NO_INLINES:
-            arguments->analysis.inlines = false;
-            break;
-        case OPTION_NO_DEBUGINFOD:
-            arguments->analysis.debuginfod = false;
-            break;
-        default:
-            return scan.status;
-        }
-        if (status)
-            return status;
-    }
+    int status = options_parse(&command_export, argc, argv, set_option, arguments);
+    if (status != PROCEED)
+        return status;
     if (!arguments->format)
         return misuse(&command_export, "export: name the format, as -f folded");
+    if (arguments->format->binary && !arguments->output && isatty(STDOUT_FILENO))
+        return misuse(&command_export,
+                      "export: %s is binary, and not for a terminal: name a file with -o",
+                      arguments->format->name);
     if (arguments->json && !arguments->output)
         return misuse(&command_export, "export: --json describes the file that was written: name "
                                        "it with -o OUT");
+    if (arguments->format->keeps_all && chooses_part(arguments))
+        return misuse(&command_export, "export: %s keeps all of a profile: name -f and -o alone",
+                      arguments->format->name);
     status = selection_check(&command_export, &arguments->build);
     return status ? status : take_profile(&command_export, argc, argv, &arguments->path);
 }
@@ -156,9 +140,7 @@ static int write_job(FILE *out, const void *content)
 static int write_file(const struct export_arguments *arguments, const struct export_input *input)
 {
     const char *path = arguments->output;
-    struct stat status, profile;
-    if (stat(path, &status) == 0 && stat(arguments->path, &profile) == 0 &&
-        status.st_dev == profile.st_dev && status.st_ino == profile.st_ino)
+    if (replace_file_is_same(path, arguments->path))
         return misuse(&command_export, "export: %s is the profile itself: choose another -o", path);
     const int error = replace_file(
         path, write_job, &(struct export_job){.format = arguments->format, .input = input});
@@ -168,17 +150,18 @@ static int write_file(const struct export_arguments *arguments, const struct exp
     return STATUS_FAILED;
 }
 
-static uint64_t count_contexts(const struct export_input *input)
+static uint64_t count_contexts(const struct calltree *tree, unsigned metric)
 {
     uint64_t contexts = 0;
-    for (size_t i = 0; i < input->tree->count; i++)
-        contexts += input->tree->self[i * input->tree->metrics + input->metric] != 0;
+    for (size_t i = 0; i < tree->count; i++)
+        contexts += tree->self[i * tree->metrics + metric] != 0;
     return contexts;
 }
 
 static void print_json(const struct export_arguments *arguments, const struct export_input *input)
 {
     const struct profile_metric *metric = &input->analysis->profile->metrics[input->metric];
+    struct calltree *tree = export_tree(input, EXPORT_FUNCTIONS);
     struct stat status = {0};
     struct json json;
     stat(arguments->output, &status);
@@ -189,10 +172,11 @@ static void print_json(const struct export_arguments *arguments, const struct ex
     json_put_unsigned(&json, "bytes", (uint64_t)status.st_size);
     json_put_string(&json, "metric", metric->name);
     json_put_string(&json, "unit", metric->unit);
-    json_put_unsigned(&json, "contexts", count_contexts(input));
-    json_put_unsigned(&json, "total", input->tree->total[input->metric]);
+    json_put_unsigned(&json, "contexts", count_contexts(tree, input->metric));
+    json_put_unsigned(&json, "total", tree->total[input->metric]);
     json_end_object(&json);
     json_finish(&json);
+    calltree_free(tree);
 }
 
 static int write_out(const struct export_arguments *arguments, const struct export_input *input)
@@ -208,21 +192,47 @@ static int write_out(const struct export_arguments *arguments, const struct expo
     return finish_output("export");
 }
 
-static int export_tree(const struct export_arguments *arguments, struct analysis *analysis,
-                       unsigned metric)
+// All that were recorded, unless one is chosen; errors that bound others are none of them.
+static unsigned list_metrics(const struct export_arguments *arguments,
+                             const struct profile *profile, unsigned chosen, unsigned *metrics)
 {
+    unsigned count = 0;
+    for (unsigned i = 0; i < profile->metric_count; i++)
+        if (arguments->metric || !arguments->format->several_metrics
+                ? i == chosen
+                : !profile_is_error(&profile->metrics[i]))
+            metrics[count++] = i;
+    return count;
+}
+
+static int export_metric(const struct export_arguments *arguments, struct analysis *analysis,
+                         unsigned metric)
+{
+    unsigned *metrics = memory_array(analysis->profile->metric_count, sizeof *metrics);
+    struct export_input input = {
+        .analysis = analysis,
+        .metric = metric,
+        .metrics = metrics,
+        .metric_count = list_metrics(arguments, analysis->profile, metric, metrics),
+        .build = &arguments->build,
+        .fold_recursion = arguments->fold_recursion,
+    };
     struct calltree *tree =
-        build_calltree(analysis->functions, analysis->profile, &arguments->build);
-    if (arguments->fold_recursion) {
-        struct calltree *folded = refine_recursion(tree);
-        calltree_free(tree);
-        tree = folded;
-    }
-    calltree_order(tree, metric, ORDER_TOTAL);
-    const int status = write_out(
-        arguments, &(struct export_input){.analysis = analysis, .tree = tree, .metric = metric});
+        arguments->format->threads_apart ? NULL : export_tree(&input, arguments->format->detail);
+    input.tree = tree;
+    const int status = write_out(arguments, &input);
     calltree_free(tree);
+    free(metrics);
     return status;
+}
+
+static bool has_times(const struct profile *profile, unsigned metric)
+{
+    const struct profile_timeline *timeline = &profile->timeline;
+    for (unsigned i = 0; timeline->recorded && i < timeline->metric_count; i++)
+        if (timeline->metrics[i] == metric)
+            return true;
+    return false;
 }
 
 static int export_profile(const struct export_arguments *arguments)
@@ -236,12 +246,16 @@ static int export_profile(const struct export_arguments *arguments)
     if (metric >= 0)
         analysis_resolve(&analysis, &arguments->build);
     int status = STATUS_MISUSE;
-    if (metric < 0 ||
-        build_check(analysis.functions, analysis.profile, &arguments->build, &error) < 0) {
+    if (metric >= 0 && arguments->format->needs_timeline &&
+        !has_times(analysis.profile, (unsigned)metric))
+        complain("export: %s has no times of %s: record with 'cairn record --timeline'",
+                 arguments->path, analysis.profile->metrics[metric].name);
+    else if (metric < 0 ||
+             build_check(analysis.functions, analysis.profile, &arguments->build, &error) < 0) {
         complain("export: %s", error);
         free(error);
     } else {
-        status = export_tree(arguments, &analysis, (unsigned)metric);
+        status = export_metric(arguments, &analysis, (unsigned)metric);
     }
     analysis_close(&analysis);
     return status;
@@ -261,13 +275,36 @@ static const char help[] =
     "Writes a profile (default cairn.out) for other tools, to stdout or to OUT.\n"
     "\n"
     "    cairn export -f folded | flamegraph.pl > flames.svg\n"
-    "    cairn export -f folded -o app.folded     for speedscope.app, inferno\n"
+    "    cairn export -f pprof -o app.pb.gz && go tool pprof -http=: app.pb.gz\n"
+    "    cairn export -f callgrind -o callgrind.out.app   for kcachegrind\n"
+    "    cairn export -f speedscope -o app.json             for speedscope.app\n"
+    "    cairn export -f dot | dot -Tsvg > graph.svg\n"
     "\n"
     "Formats:\n"
-    "  folded    'outer;...;inner COUNT', one line per call path. A path begins\n"
-    "            with the outermost function of its thread, as _start or clone3.\n"
-    "            COUNT is in units of the metric (ns for cpu and wall). ';' in names\n"
-    "            becomes ':'.\n";
+    "  folded      'outer;...;inner COUNT', one line per call path. A path begins\n"
+    "              with the outermost function of its thread, as _start or clone3.\n"
+    "              COUNT is in units of the metric (ns for cpu and wall). ';' in\n"
+    "              names becomes ':'.\n"
+    "  pprof       profile.proto, compressed. Samples have labels: process, pid,\n"
+    "              thread, tid, phase.\n"
+    "  callgrind   Functions with the cost of their lines and of their calls, added\n"
+    "              up over all paths. Calls that were not counted are 1.\n"
+    "  speedscope  JSON with a profile for each metric; with --per-thread or\n"
+    "              --per-process, for each of these, too.\n"
+    "  firefox     JSON for profiler.firefox.com. Without a timeline, samples follow\n"
+    "              each other in the order of the call tree.\n"
+    "  chrome      Trace events for ui.perfetto.dev, of profiles with a timeline.\n"
+    "  otlp        OpenTelemetry's profiles.v1development, as of version 1.10: a\n"
+    "              resource for each process, a profile for each metric.\n"
+    "  dot         A call graph for graphviz. Functions below 0.5 % and calls below\n"
+    "              0.1 % are left out.\n"
+    "  csv         A row for each node of the call tree, with costs of its own (self)\n"
+    "              and with all below it (total).\n"
+    "  cairn       The profile itself, with the names of its functions: to be read on\n"
+    "              other machines, and when the program has been built anew.\n"
+    "\n"
+    "folded, firefox, chrome and dot have one metric, the first unless --metric names\n"
+    "another. The others have all metrics, or the one that --metric names.\n";
 
 const struct command command_export = {
     .name = "export",

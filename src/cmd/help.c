@@ -3,9 +3,9 @@
 // `cairn help [COMMAND]`
 
 #include "base/text/nearest.h"
-#include "cmd/options.h"
-#include "cmd/other_profilers.h"
-#include "cmd/terminal.h"
+#include "cmd/line/options.h"
+#include "cmd/line/other_profilers.h"
+#include "cmd/line/terminal.h"
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,13 +17,17 @@ static const struct {
     const char *commands[8];
 } groups[] = {
     {"Record a program", {"record", "cc"}},
-    {"See where the cost went", {"report", "info"}},
-    {"Work with profiles", {"export", "merge", "compare", "decode"}},
+    {"See where the cost went", {"report", "annotate", "view", "top", "info"}},
+    {"Work with profiles", {"export", "import", "merge", "compare", "decode"}},
+    {"Compare two versions", {"diff", "gate"}},
     {"Find out what works here", {"doctor", "list", "help"}},
 };
 
-static const struct command *find_command(const char *name)
+const struct command *command_by_name(const char *name)
 {
+    static const struct command overview = {.name = "", .prints = true};
+    if (!*name)
+        return &overview;
     for (size_t i = 0; all_commands[i]; i++)
         if (!strcmp(name, all_commands[i]->name))
             return all_commands[i];
@@ -61,6 +65,7 @@ static void print_overview(void)
            "\n"
            "    cairn record ./program               run it, and write cairn.out\n"
            "    cairn report                         where did the time go?\n"
+           "    cairn view                           the same as a flame graph, in a browser\n"
            "    cairn report --view callers --focus NAME      who called this function?\n"
            "    cairn report --by line               which lines?\n"
            "    cairn record -e wall ./program       what does it wait for?\n"
@@ -68,8 +73,8 @@ static void print_overview(void)
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
         printf("\n%s:\n", groups[i].title);
         for (const char *const *name = groups[i].commands; *name; name++)
-            if (find_command(*name))
-                print_summary(find_command(*name));
+            if (command_by_name(*name))
+                print_summary(command_by_name(*name));
     }
     bool first = true;
     for (size_t i = 0; all_commands[i]; i++)
@@ -97,14 +102,13 @@ int print_command_help(const struct command *command, enum help_part part)
 
 static int run_help(int argc, char **argv)
 {
-    static const struct command overview = {.name = ""};
     struct option_scan scan = option_scan(&command_help, argc, argv);
     if (option_next(&scan) == OPTION_EXIT)
         return scan.status;
     if (argc - optind > 1)
         return misuse(&command_help, "help: name one command, not '%s' as well", argv[optind + 1]);
     const char *name = optind < argc ? argv[optind] : "";
-    const struct command *command = *name ? find_command(name) : &overview;
+    const struct command *command = command_by_name(name);
     if (command)
         return print_command_help(command, HELP_ALL);
     const char *instead = instead_of_command(name), *near = nearest_command(name);

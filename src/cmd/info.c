@@ -3,9 +3,9 @@
 // `cairn info`
 
 #include "analyze/summary/summary.h"
-#include "cmd/cmd.h"
-#include "cmd/options.h"
-#include "cmd/terminal.h"
+#include "cmd/line/command.h"
+#include "cmd/line/options.h"
+#include "cmd/line/terminal.h"
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>

@@ -2,17 +2,20 @@
 
 // `cairn`: picks the subcommand, and answers --help and --version.
 
-#include "cmd/options.h"
-#include "cmd/other_profilers.h"
+#include "cmd/line/options.h"
+#include "cmd/line/other_profilers.h"
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 const struct command *const all_commands[] = {
-    &command_record,  &command_report, &command_info,   &command_export,
-    &command_compare, &command_merge,  &command_decode, &command_cc,
-    &command_list,    &command_doctor, &command_help,   NULL,
+    &command_record, &command_report, &command_annotate,
+    &command_view,   &command_top,    &command_info,
+    &command_export, &command_import, &command_compare,
+    &command_diff,   &command_gate,   &command_merge,
+    &command_decode, &command_cc,     &command_list,
+    &command_doctor, &command_help,   NULL,
 };
 
 static int unknown_command(const char *name)
@@ -29,13 +32,9 @@ static int unknown_command(const char *name)
 
 // Before the name of a command.
 static const struct option_row rows[] = {
-    OPTION_TITLE("Options"), {'V', "version", NULL, "Print the version."}, OPTION_TABLE_END};
-
-static int print_version(void)
-{
-    puts("cairn " CAIRN_VERSION);
-    return finish_output(NULL);
-}
+    OPTION_TITLE("Options"),
+    {'V', "version", NULL, "Print the version, and what cairn was built with."},
+    OPTION_TABLE_END};
 
 static const struct command command_cairn = {
     .name = "",
@@ -67,8 +66,6 @@ int main(int argc, char **argv)
     }
     if (!strcmp(argv[0], "version"))
         return print_version();
-    for (size_t i = 0; all_commands[i]; i++)
-        if (!strcmp(argv[0], all_commands[i]->name))
-            return all_commands[i]->run(argc, argv);
-    return unknown_command(argv[0]);
+    const struct command *command = *argv[0] ? command_by_name(argv[0]) : NULL;
+    return command ? command->run(argc, argv) : unknown_command(argv[0]);
 }

@@ -7,8 +7,8 @@
 #include "base/new_file.h"
 #include "base/text/json.h"
 #include "base/text/text.h"
-#include "cmd/cmd.h"
-#include "cmd/options.h"
+#include "cmd/line/command.h"
+#include "cmd/line/options.h"
 #include <errno.h>
 #include <getopt.h>
 
@@ -61,14 +61,6 @@ static int parse(int argc, char **argv, struct merge_arguments *arguments)
     return PROCEED;
 }
 
-static uint64_t count_nodes(const struct profile *profile)
-{
-    uint64_t nodes = 0;
-    for (unsigned i = 0; i < profile->tree_count; i++)
-        nodes += profile->trees[i].count;
-    return nodes;
-}
-
 static void print_json(const struct merge_arguments *arguments, const struct profile *merged)
 {
     struct json json;
@@ -77,7 +69,7 @@ static void print_json(const struct merge_arguments *arguments, const struct pro
     json_put_string(&json, "output", arguments->output);
     json_put_unsigned(&json, "profiles", arguments->count);
     json_put_unsigned(&json, "processes", merged->process_count);
-    json_put_unsigned(&json, "nodes", count_nodes(merged));
+    json_put_unsigned(&json, "nodes", profile_nodes(merged));
     json_key(&json, "metrics");
     json_array(&json);
     for (unsigned i = 0; i < merged->metric_count; i++)
@@ -99,46 +91,59 @@ static void print_summary(const struct merge_arguments *arguments, const struct 
     complain("%zu profile%s in %s: %s process%s, %s contexts and lines;%s", arguments->count,
              text_plural(arguments->count), arguments->output,
              text_count(merged->process_count).text, merged->process_count == 1 ? "" : "es",
-             text_count(count_nodes(merged)).text, metrics);
+             text_count(profile_nodes(merged)).text, metrics);
     free(metrics);
 }
 
-static int write_merged(const struct merge_arguments *arguments, struct profile **profiles)
+// The one file that is in memory.
+struct merge_reading {
+    char **paths;
+    struct profile *profile;
+    size_t number;
+    bool failed;
+};
+
+static const struct profile *read_profile(void *context, size_t number, char **error)
 {
-    char *error = NULL;
-    struct profile *merged = profile_merge((const struct profile *const *)profiles,
-                                           arguments->count, arguments->processes, &error);
-    if (!merged) {
-        complain("merge: %s", error ? error : "out of memory");
-        free(error);
-        return STATUS_MISUSE;
-    }
-    int failed = profile_write(merged, arguments->output);
+    struct merge_reading *reading = context;
+    if (reading->profile && reading->number == number)
+        return reading->profile;
+    profile_free(reading->profile);
+    reading->profile = profile_read(reading->paths[number], error);
+    reading->number = number;
+    reading->failed = !reading->profile;
+    return reading->profile;
+}
+
+static int write_merged(const struct merge_arguments *arguments, const struct profile *merged)
+{
+    const int failed = profile_write(merged, arguments->output);
     if (failed)
         complain("merge: cannot write %s: %s", arguments->output, new_file_error(failed));
     else if (arguments->json)
         print_json(arguments, merged);
     else if (!arguments->quiet)
         print_summary(arguments, merged);
-    profile_free(merged);
     return failed ? STATUS_FAILED : finish_output("merge");
 }
 
 static int merge(const struct merge_arguments *arguments)
 {
-    struct profile **profiles = memory_array(arguments->count, sizeof *profiles);
-    int status = 0;
-    for (size_t i = 0; i < arguments->count && status == 0; i++) {
-        char *error = NULL;
-        profiles[i] = profile_read(arguments->paths[i], &error);
-        if (!profiles[i])
-            status = misuse_of_file(error);
+    struct merge_reading reading = {.paths = arguments->paths};
+    const struct merge_source source = {
+        .count = arguments->count, .get = read_profile, .context = &reading};
+    char *error = NULL;
+    struct profile *merged = profile_merge(&source, arguments->processes, &error);
+    profile_free(reading.profile);
+    if (!merged && reading.failed)
+        return misuse_of_file(error);
+    if (!merged) {
+        complain("merge: %s", error ? error : "out of memory");
+        free(error);
+        return STATUS_MISUSE;
     }
-    if (status == 0)
-        status = write_merged(arguments, profiles);
-    for (size_t i = 0; i < arguments->count; i++)
-        profile_free(profiles[i]);
-    free(profiles);
+    const int status = write_merged(arguments, merged);
+    profile_free(merged);
     return status;
 }
 

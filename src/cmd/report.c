@@ -3,12 +3,13 @@
 // `cairn report`
 
 #include "analyze/report/report.h"
+#include "analyze/lanes/lanes.h"
+#include "analyze/tree/suppressions.h"
 #include "base/memory.h"
-#include "cmd/options.h"
+#include "cmd/line/options.h"
+#include "cmd/line/terminal.h"
 #include "cmd/selection.h"
-#include "cmd/terminal.h"
 #include <errno.h>
-#include <getopt.h>
 
 enum {
     OPTION_VIEW = 256,
@@ -21,21 +22,14 @@ enum {
     OPTION_IGNORE,
     OPTION_THROUGH,
     OPTION_WITHOUT,
+    OPTION_SUPPRESSIONS,
     OPTION_SITES,
     OPTION_NO_SITES,
     OPTION_LINES,
     OPTION_SORT,
-    OPTION_PER_PROCESS,
-    OPTION_PER_THREAD,
-    OPTION_ACROSS_THREADS,
-    OPTION_PROCESS,
-    OPTION_THREAD,
     OPTION_PHASE,
-    OPTION_NO_INLINES,
-    OPTION_KERNEL,
     OPTION_FOLD_RECURSION,
     OPTION_NO_FOLD,
-    OPTION_NO_DEBUGINFOD,
     OPTION_WIDE,
     OPTION_JSON,
 };
@@ -43,10 +37,13 @@ enum {
 static const struct option_row rows[] = {
     OPTION_TITLE("What is shown"),
     {'i', "input", "FILE", "The profile; the same as FILE without an option."},
-    {OPTION_VIEW, "view", "tree|callers|flat|processes",
+    {OPTION_VIEW, "view", "tree|callers|flat|processes|blame|timeline|files",
      "tree (default): functions under their callers. callers: under each function, its callers. "
-     "flat: a list. processes: processes under their parents."},
-    {OPTION_BY, "by", "function|line|module|thread|process|program", "A list of these."},
+     "flat: a list. processes: processes under their parents. blame: who waited for locks, and who "
+     "held "
+     "them. timeline: threads by time, in a "
+     "profile that has a timeline. files: what was read and written, with -e io."},
+    {OPTION_BY, "by", "function|line|module|thread|process|program|file", "A list of these."},
     {OPTION_METRIC, "metric", "NAME[,NAME...]",
      "One metric, or several side by side, sorted by the first. 'all' shows all; 'waiting' is wall "
      "less cpu, if both were recorded."},
@@ -55,17 +52,16 @@ static const struct option_row rows[] = {
     {OPTION_LINES, "lines", NULL, "Below each function of a tree, the lines of its own cost."},
     {OPTION_SITES, "sites", NULL, "Keep calls from different lines apart (default in JSON)."},
     {OPTION_NO_SITES, "no-sites", NULL, "Merge calls from different lines (default)."},
-    {OPTION_PER_PROCESS, "per-process", "[=pid|program]",
+    {SELECTION_PER_PROCESS, "per-process", "[=pid|program]",
      "One tree for each process, or for each program."},
-    {OPTION_PER_THREAD, "per-thread", "[=name|start|tid]",
+    {SELECTION_PER_THREAD, "per-thread", "[=name|start|tid]",
      "One tree for each thread name (pools together, as 'worker-*'; threads without a name by "
      "their start routine), for each start routine, or for each thread."},
-    {OPTION_ACROSS_THREADS, "across-threads", NULL,
+    {SELECTION_ACROSS_THREADS, "across-threads", NULL,
      "Each thread below the call that created it, whose cost includes the thread's."},
-    {OPTION_NO_INLINES, "no-inlines", NULL,
-     "Count inlined functions as part of the function they were inlined into."},
-    {OPTION_KERNEL, "kernel", "yes|no",
-     "Show what the kernel does (default), or count it as part of the function that it serves."},
+    SELECTION_ROW_NO_INLINES,
+    SELECTION_ROW_KERNEL,
+    SELECTION_ROW_NATIVE,
     {OPTION_FOLD_RECURSION, "fold-recursion", "[=yes|no|auto]",
      "Show a function that calls itself, directly or not, once on a path. auto (default): where "
      "recursion fills the rows."},
@@ -74,6 +70,9 @@ static const struct option_row rows[] = {
      "Only matching functions and what they call; with --view callers, only their callers."},
     {OPTION_THROUGH, "through", "RE", "Only paths with a match. Repeat it: all must match."},
     {OPTION_WITHOUT, "without", "RE", "Only paths without a match. May be repeated."},
+    {OPTION_SUPPRESSIONS, "suppressions", "FILE|startup",
+     "Leave out known leaks: paths that match a line leak:NAME of FILE, as LeakSanitizer has it; "
+     "or what the loader and constructors of libraries do. May be repeated."},
     {OPTION_IGNORE, "ignore", "RE",
      "Hide matching functions; their cost counts for their callers. May be repeated."},
     {OPTION_MIN, "min", "PCT",
@@ -82,16 +81,15 @@ static const struct option_row rows[] = {
     {OPTION_DEPTH, "depth", "N", "Only N calls deep; start-up code does not count."},
     {OPTION_PHI, "phi", "P",
      "Only contexts with at least this share of the total, and their callers."},
-    {OPTION_PROCESS, "process", "RE|PID",
-     "Only these processes. RE is for the program and its arguments."},
-    {OPTION_THREAD, "thread", "RE|TID",
-     "Only these threads. RE is for names and start routines; 'main' is the main thread."},
+    SELECTION_ROW_PROCESS,
+    SELECTION_ROW_THREAD,
     {OPTION_PHASE, "phase", "RE", "Only matching phases, which programs can name."},
+    SELECTION_ROW_FROM,
+    SELECTION_ROW_TO,
     OPTION_TITLE("How it is printed"),
     {OPTION_WIDE, "wide", NULL, "Names in full length, and start-up code."},
     {OPTION_NO_FOLD, "no-fold", NULL, "One function per row, even where calls do not branch."},
-    {OPTION_NO_DEBUGINFOD, "no-debuginfod", NULL,
-     "Do not ask the servers in DEBUGINFOD_URLS for debug files."},
+    SELECTION_ROW_NO_DEBUGINFOD,
     {OPTION_JSON, "json", NULL, "Everything, for programs."},
     OPTION_TABLE_END,
 };
@@ -102,6 +100,7 @@ struct report_arguments {
     struct pattern_list ignore;
     enum { SITES_USUAL, SITES_YES, SITES_NO } sites;
     bool by_given;
+    bool timeline;
     const char *path;
 };
 
@@ -142,9 +141,10 @@ static int parse_list(const char *option, const char *text, struct pattern_list 
 
 static int parse_choice(int option, const char *text, struct report_arguments *arguments)
 {
-    static const char *const views[] = {"tree", "callers", "flat", "processes", NULL};
+    static const char *const views[] = {"tree",  "callers",  "flat",  "processes",
+                                        "blame", "timeline", "files", NULL};
     static const char *const by[] = {"function", "line",    "module", "thread",
-                                     "process",  "program", NULL};
+                                     "process",  "program", "file",   NULL};
     static const char *const sorts[] = {"total", "self", NULL};
     static const char *const folds[] = {"auto", "yes", "no", NULL}; // enum fold_recursion
     struct report_options *report = &arguments->report;
@@ -152,7 +152,13 @@ static int parse_choice(int option, const char *text, struct report_arguments *a
     switch (option) {
     case OPTION_VIEW:
         chosen = option_choice(&command_report, "--view", text, views);
-        report->view = (enum report_view)chosen;
+        arguments->timeline = chosen == (int)VIEW_BLAME + 1;
+        report->view = arguments->timeline ? VIEW_TREE : (enum report_view)chosen;
+        if (chosen <= (int)VIEW_BLAME + 1)
+            break;
+        report->view = VIEW_FLAT;
+        report->by = FLAT_FILE;
+        arguments->by_given = true;
         break;
     case OPTION_BY:
         chosen = option_choice(&command_report, "--by", text, by);
@@ -173,8 +179,24 @@ static int parse_choice(int option, const char *text, struct report_arguments *a
     return chosen < 0 ? STATUS_MISUSE : 0;
 }
 
-static int parse_option(int option, const char *text, struct report_arguments *arguments)
+static int parse_suppressions(const char *path, struct pattern_list *list)
 {
+    char *error = NULL;
+    if (list->count == REFINE_LIMIT)
+        return misuse(&command_report, "report: --suppressions: at most %d patterns", REFINE_LIMIT);
+    struct pattern *pattern = suppressions_read(path, &error);
+    if (pattern) {
+        list->patterns[list->count++] = pattern;
+        return 0;
+    }
+    const int status = misuse(&command_report, "report: --suppressions: %s", error);
+    free(error);
+    return status;
+}
+
+static int set_option(int option, const char *text, void *to)
+{
+    struct report_arguments *arguments = to;
     struct report_options *report = &arguments->report;
     switch (option) {
     case 'i':
@@ -197,6 +219,8 @@ static int parse_option(int option, const char *text, struct report_arguments *a
         return parse_list("through", text, &report->through);
     case OPTION_WITHOUT:
         return parse_list("without", text, &report->without);
+    case OPTION_SUPPRESSIONS:
+        return parse_suppressions(text, &report->without);
     case OPTION_SITES:
         arguments->sites = SITES_YES;
         return 0;
@@ -206,29 +230,10 @@ static int parse_option(int option, const char *text, struct report_arguments *a
     case OPTION_LINES:
         report->build.lines = true;
         return 0;
-    case OPTION_PER_PROCESS:
-        return selection_per_process(&command_report, text, &report->build);
-    case OPTION_PER_THREAD:
-        return selection_per_thread(&command_report, text, &report->build);
-    case OPTION_ACROSS_THREADS:
-        report->build.across_threads = true;
-        return 0;
-    case OPTION_PROCESS:
-        return selection_process(&command_report, text, &report->build);
     case OPTION_PHASE:
         return selection_pattern(&command_report, "phase", text, &report->build.phase);
-    case OPTION_THREAD:
-        return selection_thread(&command_report, text, &report->build);
-    case OPTION_KERNEL:
-        return selection_kernel(&command_report, text, &report->build);
-    case OPTION_NO_INLINES:
-        arguments->analysis.inlines = false;
-        return 0;
     case OPTION_NO_FOLD:
         report->fold = false;
-        return 0;
-    case OPTION_NO_DEBUGINFOD:
-        arguments->analysis.debuginfod = false;
         return 0;
     case OPTION_WIDE:
         report->wide = true;
@@ -236,22 +241,35 @@ static int parse_option(int option, const char *text, struct report_arguments *a
     case OPTION_JSON:
         report->json = true;
         return 0;
-    default:
+    case OPTION_VIEW:
+    case OPTION_BY:
+    case OPTION_SORT:
+    case OPTION_FOLD_RECURSION:
         return parse_choice(option, text, arguments);
+    default:
+        return selection_option(
+            &(struct selection){&command_report, &arguments->analysis, &report->build}, option,
+            text);
     }
+}
+
+// Lanes have threads, and no paths.
+static int check_timeline(const struct report_arguments *arguments)
+{
+    const struct report_options *report = &arguments->report;
+    const bool paths = report->focus || report->through.count || report->without.count ||
+                       arguments->ignore.count || report->build.across_threads;
+    return !arguments->timeline || !paths
+               ? 0
+               : misuse(&command_report, "report: --view timeline shows whole threads: choose them "
+                                         "with --process, --thread, --phase, --from and --to");
 }
 
 static int parse(int argc, char **argv, struct report_arguments *arguments)
 {
-    struct option_scan scan = option_scan(&command_report, argc, argv);
-    for (int option; (option = option_next(&scan)) != OPTION_END;) {
-        if (option == OPTION_EXIT)
-            return scan.status;
-        int status = parse_option(option, scan.argument, arguments);
-        if (status)
-            return status;
-    }
-    int status = take_profile(&command_report, argc, argv, &arguments->path);
+    int status = options_parse(&command_report, argc, argv, set_option, arguments);
+    if (status == PROCEED)
+        status = take_profile(&command_report, argc, argv, &arguments->path);
     if (status != PROCEED)
         return status;
     if (arguments->by_given && arguments->report.view != VIEW_FLAT)
@@ -261,6 +279,8 @@ static int parse(int argc, char **argv, struct report_arguments *arguments)
         return misuse(&command_report,
                       "report: --by thread shows threads apart: leave out --across-threads");
     status = selection_check(&command_report, &arguments->report.build);
+    if (status == 0)
+        status = check_timeline(arguments);
     if (status)
         return status;
     arguments->report.build.ignore = arguments->ignore.patterns;
@@ -269,6 +289,71 @@ static int parse(int argc, char **argv, struct report_arguments *arguments)
     arguments->report.build.sites = arguments->sites == SITES_YES ||
                                     (arguments->sites == SITES_USUAL && arguments->report.json);
     return PROCEED;
+}
+
+enum { JSON_PARTS = 100 };
+
+static bool has_timeline(const struct profile *profile, unsigned metric)
+{
+    for (unsigned i = 0; i < profile->timeline.metric_count; i++)
+        if (profile->timeline.metrics[i] == metric)
+            return true;
+    return false;
+}
+
+// 0, or -1 and one line in *error.
+static int show_lanes(const struct report_arguments *arguments, struct analysis *analysis,
+                      struct lanes_options *options, char **error)
+{
+    const struct report_options *report = &arguments->report;
+    const int metric = analysis_metric(analysis, report->metric, error);
+    if (metric < 0)
+        return -1;
+    if (!has_timeline(analysis->profile, (unsigned)metric)) {
+        *error = memory_text("there is no timeline of that metric");
+        return -1;
+    }
+    options->metric = (unsigned)metric;
+    build_resolve_starts(analysis->functions, analysis->profile);
+    if (build_check(analysis->functions, analysis->profile, &report->build, error) < 0)
+        return -1;
+    struct lanes lanes = lanes_make(analysis, options);
+    const struct text_style style = terminal_style();
+    if (report->json)
+        lanes_print_json(stdout, analysis, &lanes);
+    else
+        lanes_print(stdout, &style, analysis, &lanes);
+    lanes_free(&lanes);
+    return 0;
+}
+
+// The whole recording is read: a charge at the end of a wait is laid over all of it.
+static int print_timeline(const struct report_arguments *arguments)
+{
+    char *error = NULL;
+    struct analysis analysis;
+    struct analysis_options whole = arguments->analysis;
+    const struct text_style style = terminal_style();
+    struct lanes_options options = {
+        .build = &arguments->report.build,
+        .parts = arguments->report.json ? JSON_PARTS : lanes_columns(&style),
+        .depth = arguments->report.depth,
+    };
+    whole.from.given = whole.to.given = false;
+    if (analysis_open(&analysis, arguments->path, &whole, &error) < 0)
+        return misuse_of_file(error);
+    terminal_use_pager();
+    int status = 0;
+    if (analysis_range(analysis.profile, arguments->path, &arguments->analysis, &options.range,
+                       &error) < 0 ||
+        show_lanes(arguments, &analysis, &options, &error) < 0) {
+        complain("report: %s", error);
+        free(error);
+        status = STATUS_MISUSE;
+    }
+    const int output = finish_output("report");
+    analysis_close(&analysis);
+    return status ? status : output;
 }
 
 static int print_report(const struct report_arguments *arguments)
@@ -301,7 +386,7 @@ static int run_report(int argc, char **argv)
     };
     int status = parse(argc, argv, &arguments);
     if (status == PROCEED)
-        status = print_report(&arguments);
+        status = arguments.timeline ? print_timeline(&arguments) : print_report(&arguments);
     for (unsigned i = 0; i < REFINE_LIMIT; i++) {
         pattern_free(arguments.ignore.patterns[i]);
         pattern_free(arguments.report.through.patterns[i]);
@@ -326,8 +411,11 @@ static const char help[] =
     "    cairn report --metric wall,cpu,waiting  several metrics side by side\n"
     "    cairn report --focus parse              from 'parse' down, whoever called it\n"
     "    cairn report --view callers --focus '^sys_'      system calls, by caller\n"
+    "    cairn report --view timeline            threads by time, with a timeline\n"
+    "    cairn report --from 1.5s --to 2s        half a second of it, with a timeline\n"
     "    cairn report --through read --through parse      paths with both on them\n"
     "    cairn report --ignore '^std::'          count these as part of their callers\n"
+    "    cairn report --metric live --suppressions startup   leaks, but for the start\n"
     "    cairn report --json | jq '.nodes[0]'    everything, for programs\n";
 
 static const char notes[] =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "encode/decode.h"
-#include "encode/silent_path.h"
+#include "encode/graph/silent_path.h"
 #include <errno.h>
 
 struct path_decoder {
@@ -68,7 +68,7 @@ static int decode_part(struct path_decoder *decoder, uint32_t head, uint64_t id)
         if (status < 0)
             return status;
         if (step->edge != GRAPH_NONE)
-            decoder->id -= step->start;
+            decoder->id -= dictionary_number(decoder->dictionary, step);
         decoder->function = step->caller;
     }
     return 0;
@@ -79,39 +79,35 @@ static uint64_t number_in(const struct encoded_context *context, uint32_t functi
     return id_number(id, function < context->open_count && context->open[function]);
 }
 
-static int64_t decode(const struct graph *graph, const struct dictionary *dictionary,
-                      const struct encoded_context *context, uint32_t *path, uint32_t limit,
-                      enum silent_kinds kinds)
+static int64_t decode(struct path_decoder *decoder, const struct encoded_context *context)
 {
-    struct path_decoder decoder = {.graph = graph,
-                                   .dictionary = dictionary,
-                                   .path = path,
-                                   .at = limit,
-                                   .edges = graph_edges(graph),
-                                   .id = number_in(context, context->function, context->id),
-                                   .function = context->function,
-                                   .kinds = kinds};
+    const struct graph *graph = decoder->graph;
+    const struct dictionary *dictionary = decoder->dictionary;
+    const uint32_t limit = decoder->at;
+    decoder->edges = graph_edges(graph);
+    decoder->id = number_in(context, context->function, context->id);
+    decoder->function = context->function;
     uint32_t depth = context->depth, repeated = 0; // of the entry on top: how often it was decoded
     for (;;) {
         const struct cc_entry *top = depth > 0 ? &context->stack[depth - 1] : NULL;
         const struct graph_edge *edge =
-            top && top->edge < decoder.edges ? graph_edge(graph, top->edge) : NULL;
+            top && top->edge < decoder->edges ? graph_edge(graph, top->edge) : NULL;
         // A sub-path that began with an unencoded edge says so by the range of its id.
-        if ((top != NULL) != (decoder.id > dictionary->max_id) || (top && !edge))
+        if ((top != NULL) != (decoder->id > dictionary->max_id) || (top && !edge))
             return -EBADMSG;
         if (top)
-            decoder.id -= dictionary_base(dictionary);
+            decoder->id -= dictionary_base(dictionary);
         int status =
-            edge ? decode_part(&decoder, edge->callee, dictionary_own(dictionary, edge->callee))
-                 : decode_part(&decoder, context->root, 0);
+            edge ? decode_part(decoder, edge->callee, dictionary_own(dictionary, edge->callee))
+                 : decode_part(decoder, context->root, dictionary_root(dictionary, context->root));
         if (status < 0)
             return status;
         if (!edge)
-            return limit - decoder.at;
-        if (emit(&decoder, top->edge) < 0)
+            return limit - decoder->at;
+        if (emit(decoder, top->edge) < 0)
             return -ENOSPC;
-        decoder.id = number_in(context, edge->caller, top->id);
-        decoder.function = edge->caller;
+        decoder->id = number_in(context, edge->caller, top->id);
+        decoder->function = edge->caller;
         if (repeated < top->count) {
             repeated++;
         } else {
@@ -124,14 +120,24 @@ static int64_t decode(const struct graph *graph, const struct dictionary *dictio
 int64_t context_decode(const struct graph *graph, const struct dictionary *dictionary,
                        const struct encoded_context *context, uint32_t *path, uint32_t limit)
 {
-    return decode(graph, dictionary, context, path, limit, SILENT_ALL);
+    return decode(&(struct path_decoder){.graph = graph,
+                                         .dictionary = dictionary,
+                                         .path = path,
+                                         .at = limit,
+                                         .kinds = SILENT_ALL},
+                  context);
 }
 
 int64_t context_decode_confirmed(const struct graph *graph, const struct dictionary *dictionary,
                                  const struct encoded_context *context, uint32_t *path,
                                  uint32_t limit)
 {
-    return decode(graph, dictionary, context, path, limit, SILENT_JUMPS);
+    return decode(&(struct path_decoder){.graph = graph,
+                                         .dictionary = dictionary,
+                                         .path = path,
+                                         .at = limit,
+                                         .kinds = SILENT_JUMPS},
+                  context);
 }
 
 uint32_t path_to_walk(const struct graph *graph, const uint32_t *path, uint32_t count,

@@ -47,7 +47,7 @@ struct walked {
     place_t function;
 };
 
-// What a stack walk would see of a path: frames without those that jumps have replaced.
+// The frames that a stack walk would see of a path: without those that jumps have replaced.
 // Returns how many. `frames` has room for `count`.
 uint32_t path_to_walk(const struct graph *graph, const uint32_t *path, uint32_t count,
                       struct walked *frames);

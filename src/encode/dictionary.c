@@ -2,8 +2,12 @@
 #include "encode/dictionary.h"
 #include <errno.h>
 
-// Scratch of one build: who waits for whom. Circles of silent edges are one: the function that
-// stands for them.
+// A range begins no later than here only to save its hottest caller an addition. Readers count on
+// this number.
+#define BEGIN_MOST (UINT64_C(1) << 40)
+
+// Scratch of one build: which function waits for which. Circles of silent edges are one: the
+// function that stands for them.
 struct build {
     const struct graph *graph;
     const struct dictionary_plan *plan;
@@ -101,10 +105,11 @@ static int number(const struct build *build, struct dictionary *dictionary, uint
     struct dictionary_function *into = function_of(dictionary, function);
     for (uint32_t i = plan->first[function]; i < plan->first[function + 1]; i++) {
         const struct graph_edge *edge = graph_edge(build->graph, plan->edges[i]);
-        uint64_t more = dictionary->function[edge->caller].contexts;
+        const struct dictionary_function *from = &dictionary->function[edge->caller];
+        const uint64_t more = from->contexts - from->begin, before = into->own_end - into->own;
         // Few contexts do no harm, however cold.
         if (into->calls > 0 && edge->heat < plan->cold &&
-            (into->own_end > build->few || more > build->few - into->own_end)) {
+            (before > build->few || more > build->few - before)) {
             dictionary->left_out++;
             continue;
         }
@@ -121,6 +126,32 @@ static int number(const struct build *build, struct dictionary *dictionary, uint
     }
     dictionary->steps += into->calls;
     return 0;
+}
+
+// Where the range of a function's hottest caller begins.
+static uint64_t begin_of_caller(const struct build *build, const struct dictionary *dictionary,
+                                uint32_t function)
+{
+    const struct dictionary_plan *plan = build->plan;
+    const uint32_t first = plan->first[function];
+    if (plan->ranges != RANGES_FROM_BEGIN || first == plan->first[function + 1])
+        return 0;
+    const uint32_t caller = graph_edge(build->graph, plan->edges[first])->caller;
+    const uint64_t begin = dictionary->function[caller].begin;
+    return begin <= BEGIN_MOST ? begin : 0;
+}
+
+// Where the ids of a function begin, once all of its parts have their places.
+static uint64_t begin_of(const struct dictionary *dictionary,
+                         const struct dictionary_function *into)
+{
+    if (dictionary->ranges != RANGES_FROM_BEGIN || into->reserved || into->has_no_own)
+        return 0;
+    uint64_t begin = into->own_end > into->own || into->count == 0 ? into->own : UINT64_MAX;
+    for (uint32_t i = into->first; i < into->first + into->count; i++)
+        if (dictionary->step[i].start < begin)
+            begin = dictionary->step[i].start;
+    return begin;
 }
 
 // Finds a place for the part of a function where those that it leads to have room, and tells them.
@@ -141,6 +172,8 @@ static int settle(const struct build *build, struct dictionary *dictionary, uint
         dictionary->homeless++;
         into->has_no_own = plan->has_no_own[function] = true;
     }
+    const uint64_t wanted = begin_of_caller(build, dictionary, function);
+    start = start < wanted ? wanted : start;
     into->own = into->own_end = into->has_no_own ? 0 : start;
     int status = number(build, dictionary, function);
     if (status < 0 || into->has_no_own)
@@ -168,6 +201,7 @@ static int settle_circle(const struct build *build, struct dictionary *dictionar
         struct dictionary_function *into = function_of(dictionary, f);
         if (into->contexts == 0)
             into->contexts = 1;
+        into->begin = begin_of(dictionary, into);
         if (into->contexts - 1 > dictionary->max_id)
             dictionary->max_id = into->contexts - 1;
     }
@@ -200,6 +234,7 @@ static struct dictionary *allocate(const struct graph *graph, const struct dicti
     if (!dictionary)
         return NULL;
     dictionary->stamp = plan->stamp;
+    dictionary->ranges = plan->ranges;
     dictionary->functions = plan->functions;
     dictionary->edges = plan->edges_known;
     dictionary->bytes = head + functions + steps;

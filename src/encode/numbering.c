@@ -1,40 +1,36 @@
 // SPDX-License-Identifier: MIT
 #include "encode/numbering.h"
-#include "encode/acyclic.h"
+#include "encode/graph/acyclic.h"
 #include <errno.h>
-
-static struct code *code_at(struct numbering *numbering, uint32_t edge)
-{
-    return series_at(&numbering->codes, edge);
-}
 
 static bool reach(struct numbering *numbering)
 {
     const struct graph *graph = numbering->graph;
     return graph->edge_count == 0 ||
-           series_reach(&numbering->codes, graph->pool, graph->edge_count - 1);
+           series_reach(&numbering->words, graph->pool, graph->edge_count - 1);
 }
 
-// What is pushed begins a part of the path, with the first id of the function called.
-static void begin_part(struct numbering *numbering, uint32_t edge)
+static void set_word(struct numbering *numbering, uint32_t edge, int64_t word)
 {
-    struct code *code = code_at(numbering, edge);
-    if (code->action != ACTION_ADD)
-        code->add =
-            dictionary_own(numbering->dictionary, graph_edge(numbering->graph, edge)->callee);
+    *(int64_t *)series_at(&numbering->words, edge) = word;
 }
 
-static void write_codes(struct numbering *numbering, const bool *taken)
+// Of an edge without a number.
+static int64_t word_without(struct numbering *numbering, uint32_t index, bool taken)
 {
-    const struct graph *graph = numbering->graph;
+    const struct graph_edge *edge = graph_edge(numbering->graph, index);
+    if (edge_is_silent(edge))
+        return 0;
+    const bool back = !taken && !(edge->flags & EDGE_UNENCODED);
+    numbering->back += back;
+    return WORD_PUSH | (back ? WORD_REPEATS : 0) | index;
+}
+
+static void write_words(struct numbering *numbering, const bool *taken)
+{
     const struct dictionary *dictionary = numbering->dictionary;
-    for (uint32_t i = 0; i < graph->edge_count; i++) {
-        const struct graph_edge *edge = graph_edge(graph, i);
-        if (edge_is_silent(edge))
-            code_at(numbering, i)->action = ACTION_ADD;
-        else if (!taken[i] && !(edge->flags & EDGE_UNENCODED))
-            code_at(numbering, i)->action = ACTION_REPEAT;
-        numbering->back += code_at(numbering, i)->action == ACTION_REPEAT;
+    for (uint32_t i = 0; i < dictionary->edges; i++) {
+        set_word(numbering, i, word_without(numbering, i, taken[i]));
         numbering->cut += taken[i]; // those that were not cut are taken off below
     }
     for (uint32_t f = 0; f < dictionary->functions; f++) {
@@ -43,19 +39,15 @@ static void write_codes(struct numbering *numbering, const bool *taken)
             const struct dictionary_step *step = &dictionary->step[i];
             if (step->edge == GRAPH_NONE)
                 continue;
-            *code_at(numbering, step->edge) =
-                (struct code){.add = step->start, .action = ACTION_ADD};
+            set_word(numbering, step->edge,
+                     (int64_t)(dictionary_number(dictionary, step) & ID_MASK));
             numbering->encoded++;
-            numbering->zero += step->start == 0;
             numbering->cut--;
         }
     }
-    numbering->covered = graph->edge_count;
-    for (uint32_t i = 0; i < graph->edge_count; i++)
-        begin_part(numbering, i);
 }
 
-// What a numbering needs while it is made.
+// Memory that a numbering needs while it is made.
 struct scratch {
     uint32_t *sorted; // edges from hot to cold; at last by callee, in the order of their numbers
     uint32_t *first;  // by function
@@ -89,19 +81,6 @@ static bool is_candidate(const struct graph_edge *edge)
     return !edge_is_silent(edge) && !(edge->flags & EDGE_UNENCODED);
 }
 
-// A root begins with 0: where it leads to silently that must be its own.
-static void reserve_roots(const struct graph *graph, struct scratch *scratch)
-{
-    for (uint32_t f = 0; f < graph->function_count && scratch->silent.same; f++) {
-        if (!graph_function(graph, f)->root)
-            continue;
-        const uint32_t reached = silent_reach(&scratch->silent, f);
-        scratch->reserved[f] = scratch->reserved[f] || reached > 0;
-        for (uint32_t i = 0; i < reached; i++)
-            scratch->reserved[scratch->silent.list[i]] = true;
-    }
-}
-
 static int choose_edges(const struct graph *graph, struct scratch *scratch, uint32_t *count)
 {
     struct acyclic acyclic;
@@ -113,7 +92,6 @@ static int choose_edges(const struct graph *graph, struct scratch *scratch, uint
     sort_by_heat(graph, scratch->sorted, *count, scratch->other);
     for (uint32_t i = 0; i < *count; i++)
         scratch->taken[scratch->sorted[i]] = acyclic_take(&acyclic, scratch->sorted[i]);
-    reserve_roots(graph, scratch);
     acyclic_free(&acyclic);
     return status;
 }
@@ -139,7 +117,7 @@ static void list_by_callee(const struct graph *graph, struct scratch *scratch, u
     scratch->first[0] = 0;
 }
 
-// What the edges of a dictionary are worth: what is missing is pushed each time. Even an edge that
+// The worth of the edges of a dictionary: those that are missing push each time. Even an edge that
 // no sample has met runs now and then.
 static uint64_t worth(const struct graph *graph, const struct dictionary *dictionary)
 {
@@ -169,7 +147,7 @@ static void keep_lists(const struct dictionary *dictionary, struct scratch *scra
         scratch->has_no_own[f] = dictionary->function[f].has_no_own;
 }
 
-// Where functions have no ids of their own, whoever leads on from them comes with the id 0.
+// Where functions have no ids of their own, calls that lead on from them come with the id 0.
 static void reserve_targets(const struct dictionary *dictionary, struct scratch *scratch)
 {
     const struct silent_edges *silent = &scratch->silent;
@@ -177,7 +155,7 @@ static void reserve_targets(const struct dictionary *dictionary, struct scratch 
         scratch->reserved[silent->to[i]] = true;
 }
 
-// Builds it again until it follows from its lists alone, as for whoever reads them.
+// Builds it again until it follows from its lists alone, as it does for readers.
 static int settle(const struct graph *graph, struct dictionary_plan *plan, struct scratch *scratch,
                   struct dictionary **result)
 {
@@ -198,7 +176,7 @@ static int settle(const struct graph *graph, struct dictionary_plan *plan, struc
 // Where ids overflow, the function at which they do is only the last straw. Leaving out cold edges
 // everywhere may keep more of the hot ones: tried with more and more heat, the best is taken.
 static int build(const struct graph *graph, struct dictionary_plan *plan,
-                 struct dictionary **result)
+                 struct dictionary **result, uint64_t *cold)
 {
     int status = dictionary_build(graph, plan, result);
     if (status < 0)
@@ -214,7 +192,7 @@ static int build(const struct graph *graph, struct dictionary_plan *plan,
         bool better = worth(graph, other) > worth(graph, *result);
         dictionary_free(graph, better ? *result : other);
         if (better)
-            *result = other;
+            *result = other, *cold = plan->cold;
         else if (plan->cold > 1)
             break;
     }
@@ -225,7 +203,7 @@ static void numbering_init(struct numbering *numbering, const struct graph *grap
                            const struct numbering_options *options)
 {
     *numbering = (struct numbering){.graph = graph, .options = *options};
-    numbering->codes.size = sizeof(struct code);
+    numbering->words.size = sizeof(int64_t);
 }
 
 int numbering_make(struct numbering *numbering, const struct graph *graph,
@@ -253,12 +231,12 @@ int numbering_make(struct numbering *numbering, const struct graph *graph,
                                        .silent = &scratch.silent,
                                        .id_bits = options->id_bits,
                                        .overflow = OVERFLOW_CUTS};
-        status = build(graph, &plan, &numbering->dictionary);
+        status = build(graph, &plan, &numbering->dictionary, &numbering->cold);
         if (status == 0)
             status = settle(graph, &plan, &scratch, &numbering->dictionary);
     }
     if (status == 0)
-        write_codes(numbering, scratch.taken);
+        write_words(numbering, scratch.taken);
     silent_free(&scratch.silent);
     pool_unmap(graph->pool, scratch.memory, scratch.bytes);
     if (status < 0)
@@ -274,25 +252,10 @@ int numbering_start(struct numbering *numbering, const struct graph *graph,
     struct silent_edges silent = {.graph = graph};
     struct dictionary_plan plan = {
         .stamp = options->stamp, .first = &first, .id_bits = options->id_bits, .silent = &silent};
-    int status = dictionary_build(graph, &plan, &numbering->dictionary);
-    return status < 0 ? status : numbering_cover(numbering);
-}
-
-int numbering_cover(struct numbering *numbering)
-{
-    const struct graph *graph = numbering->graph;
-    if (!reach(numbering))
-        return -ENOMEM;
-    for (uint32_t i = numbering->covered; i < graph->edge_count; i++) {
-        if (edge_is_silent(graph_edge(graph, i)))
-            code_at(numbering, i)->action = ACTION_ADD;
-        begin_part(numbering, i);
-    }
-    numbering->covered = graph->edge_count;
-    return 0;
+    return dictionary_build(graph, &plan, &numbering->dictionary);
 }
 
 void numbering_free(struct numbering *numbering)
 {
-    series_free(&numbering->codes, numbering->graph->pool);
+    series_free(&numbering->words, numbering->graph->pool);
 }

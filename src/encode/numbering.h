@@ -2,44 +2,30 @@
 #ifndef CAIRN_ENCODE_NUMBERING_H
 #define CAIRN_ENCODE_NUMBERING_H
 
-// The encoding in force: a dictionary, and what the code at each call site does because of it.
+// The encoding in force: a dictionary, and what a call by each edge does because of it, as a word
+// (state.h).
 //
-//   action          before the call                             after it
-//   ACTION_PUSH     push (id, edge) on ccStack; id = base + add pop: id = what was pushed
-//   ACTION_ADD      id += add                                   id -= add
-//   ACTION_REPEAT   as PUSH, but if the entry on top is the     count it down again, or pop
-//                   same (id, edge), count it up instead
-// with base = max_id + 1; what is added to it is the first id of the function called
-// (dictionary_own(), 0 unless silent edges are about). An edge that was met after the numbering is
-// PUSH, back edges are REPEAT, edges that were cut because ids would overflow are PUSH. A silent
-// edge is ADD 0: nothing happens.
+//   edge                                     word
+//   has a number                             the number
+//   silent                                   0: nothing happens
+//   closes a cycle                           pushes, and counts repetitions
+//   does not fit, is flagged, or is newer    pushes
 
 #include "encode/dictionary.h"
 #include "encode/state.h"
 
-enum action {
-    ACTION_PUSH,
-    ACTION_ADD,
-    ACTION_REPEAT,
-};
-
-struct code {
-    uint64_t add;
-    uint8_t action;
-};
-
 struct numbering_options {
     uint32_t stamp;
-    unsigned id_bits; // ID_BITS (state.h); fewer to force overflow
+    unsigned id_bits; // ID_NUMBER_BITS (state.h); fewer to force overflow
 };
 
 struct numbering {
     const struct graph *graph;
     struct dictionary *dictionary;
     struct numbering_options options;
-    uint32_t covered;                  // edges that have a code
-    struct series codes;               // struct code, by edge
-    uint32_t encoded, zero, back, cut; // edges by what became of them
+    uint64_t cold;               // edges of less heat were left out, for others to fit
+    struct series words;         // int64_t, by edge of the dictionary
+    uint32_t encoded, back, cut; // edges by what became of them
 };
 
 // The empty encoding, stamp as told: nothing is encoded, max_id is 0. 0 or -ENOMEM.
@@ -47,30 +33,21 @@ int numbering_start(struct numbering *numbering, const struct graph *graph,
                     const struct numbering_options *options);
 
 // Encodes all edges that are known, from hot to cold. 0 or -ENOMEM.
+//
+// Where a silent edge that is newer leads to, ids may be without meaning until all is encoded anew:
+// context_decode() then says -EBADMSG.
 int numbering_make(struct numbering *numbering, const struct graph *graph,
                    const struct numbering_options *options);
 
-// Gives codes to the edges that were added since: calls push. 0 or -ENOMEM.
-//
-// Where a silent edge that is new leads to, and in what a new root leads to silently, ids may be
-// without meaning until all is encoded anew: context_decode() then says -EBADMSG.
-int numbering_cover(struct numbering *numbering);
-
-// The dictionary stays: it belongs to whoever keeps the stamps.
+// The dictionary stays: it belongs to the keeper of the stamps.
 void numbering_free(struct numbering *numbering);
 
-static inline const struct code *numbering_code(const struct numbering *numbering, uint32_t edge)
-{
-    return series_at(&numbering->codes, edge);
-}
-
-// What a call by an edge does to the state of its thread: see state.h.
+// The effect of a call by an edge on the state of its thread: see state.h.
 static inline int64_t numbering_word(const struct numbering *numbering, uint32_t edge)
 {
-    const struct code *code = numbering_code(numbering, edge);
-    if (code->action == ACTION_ADD)
-        return (int64_t)code->add;
-    return WORD_PUSH | (code->action == ACTION_REPEAT ? WORD_REPEATS : 0) | edge;
+    if (edge < numbering->dictionary->edges)
+        return *(const int64_t *)series_at(&numbering->words, edge);
+    return edge_is_silent(graph_edge(numbering->graph, edge)) ? 0 : WORD_PUSH | edge;
 }
 
 #endif

@@ -53,22 +53,8 @@ void context_return(struct context_state *state, int64_t word)
     }
 }
 
-void context_reset(struct context_state *state)
+void context_reset(struct context_state *state, uint64_t first)
 {
-    state->id = 0;
+    state->id = first;
     state->depth = state->over = 0;
-}
-
-uint64_t context_key(const struct context_state *state, uint64_t place)
-{
-    // One multiplication waits for the one before it, and all else can be done meanwhile.
-    const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15), other = UINT64_C(0xff51afd7ed558ccd);
-    uint64_t key = place * other + state->id;
-    key = (key ^ key >> 32) * factor;
-    for (uint32_t i = 0; i < state->depth; i++) {
-        const struct cc_entry *entry = &state->stack[i];
-        const uint64_t word = entry->id * other + ((uint64_t)entry->edge << 32 | entry->count);
-        key = (key + (word ^ word >> 32)) * factor;
-    }
-    return (key ^ key >> 32) + state->depth;
 }

@@ -13,7 +13,7 @@
 //
 // A call does what its *word* says, and its return undoes it:
 //
-//   0 or more       id += word                                        id -= word
+//   0 or more       id += word, of which the lower 63 bits count      id -= word
 //   WORD_PUSH       push (id, edge, 0); id = first                    id = that of the top; pop
 //   WORD_REPEATS    as WORD_PUSH; but if (id, edge) is on top         the same; if the top was
 //                   already, count it there                           counted, count it down
@@ -43,9 +43,13 @@ struct context_state {
 // An id has its number in the lower bits. In an open function, which may lead to where nobody
 // knows, it has ID_OPEN as well, and below a call that leaves what is encoded ID_OUTSIDE: so
 // whatever is reached from there unseen finds an id that it never has. Calls from open functions
-// take ID_OPEN off, which is to add its complement: words that add are positive. What is carried
+// take ID_OPEN off, which is to add its complement: words that add are positive. A carry
 // beyond the last bit means nothing.
+//
+// Numbers of edges may be negative, but the sum of those on a path is at least -max_id, and max_id is
+// below a quarter of ID_OUTSIDE: so no path leads from an id with that to one that could be.
 #define ID_BITS 48
+#define ID_NUMBER_BITS 47 // of 2 * max_id + 1
 #define ID_OUTSIDE (UINT64_C(1) << ID_BITS)
 #define ID_OPEN (UINT64_C(1) << 55)
 #define ID_MASK (UINT64_MAX >> 1)
@@ -71,9 +75,21 @@ static inline bool word_is_long(int64_t word)
 // anywhere. The word is not a long one.
 void context_call(struct context_state *state, int64_t word, uint64_t first);
 void context_return(struct context_state *state, int64_t word);
-void context_reset(struct context_state *state); // back in the root
+void context_reset(struct context_state *state, uint64_t first); // back in the root
 
-// A hash of the id, ccStack, and the place that a thread is at, for caches of contexts.
-uint64_t context_key(const struct context_state *state, uint64_t place);
+// A hash of the id, ccStack, and the place that a thread is at, for caches of contexts. No entry
+// waits for another one: each has a factor by its place, which is odd.
+static inline uint64_t context_key(const struct context_state *state, uint64_t place)
+{
+    const uint64_t other = UINT64_C(0xff51afd7ed558ccd);
+    uint64_t factor = UINT64_C(0x9e3779b97f4a7c15), key = place * other + state->id;
+    key = (key ^ key >> 32) * factor;
+    for (const struct cc_entry *entry = state->stack, *end = entry + state->depth; entry < end;
+         entry++, factor += UINT64_C(0xd6e8feb86659fd92)) {
+        const uint64_t word = entry->id * other + ((uint64_t)entry->edge << 32 | entry->count);
+        key += (word ^ word >> 32) * factor;
+    }
+    return key ^ key >> 32;
+}
 
 #endif

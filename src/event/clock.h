@@ -10,9 +10,7 @@
 //   perf, signal    exact, but costs more; a system call without restart may see EINTR
 //   POSIX timer     no faster than the kernel's tick
 //
-// A perf event lives as long as its page is mapped, so the descriptor is closed at once. The
-// program finds no descriptor of ours, cannot close it, and numbers its own as without cairn.
-
+#include "event/mapped_event.h"
 #include "live/live.h"
 #include <signal.h>
 #include <stdbool.h>
@@ -27,8 +25,7 @@ extern bool clock_forbidden;
 
 struct thread_clock {
     enum live_source source; // LIVE_SOURCE_AUTO: not open
-    uintptr_t pages[2];      // mapped perf events
-    int descriptors[2];      // until it runs; kept only if mapping failed; -1
+    struct mapped_event events[2];
     timer_t timer;
     bool has_timer;
     uint64_t first;  // until the first tick

@@ -2,8 +2,8 @@
 #ifndef CAIRN_EVENT_CPU_GUESS_H
 #define CAIRN_EVENT_CPU_GUESS_H
 
-// The CPU time of a thread at its ticks, mostly without asking the kernel: that is the dearest
-// thing a sample could do, its path is never in the cache. All of it is signal-safe.
+// The CPU time of a thread at its ticks, mostly without asking the kernel: that is the most
+// expensive part of a sample, since its path is never in the cache. All of it is signal-safe.
 //
 // Between two ticks that came when they were due lies a period of the thread's CPU time. If hardly
 // more has passed by the wall clock, the thread was on the CPU all that time; if more has, it was

@@ -7,9 +7,13 @@
 //
 //   cpu, wall   a clock of each thread ticks          event/clock.h, agent/thread/sample.c
 //   calls       hooks see each call                   track/calls/
-//   alloc       interposed functions see each block   agent/interpose/alloc.c
+//   alloc       interposed functions see each block   agent/interpose/events/alloc.c
+//   io          interposed functions see each call    agent/interpose/events/io.c
+//   lock        interposed functions see each call    agent/interpose/events/lock.c
+//   offcpu      the kernel notes each switch          event/offcpu.h, agent/thread/sample.c
+//   perf's      counters of each thread overflow      event/counter.h, agent/thread/sample.c
 //
-// The tool and the agent share this table. agent/session/event_starts.c begins events in the agent.
+// The tool and the agent share this table. agent/event_starts.c begins events in the agent.
 
 #include "live/live.h"
 #include <stdbool.h>
@@ -47,7 +51,28 @@ static inline const struct event *event_of(unsigned number)
                               .unit = "bytes",
                               .one = "block",
                               .many = "blocks",
-                              .meaning = "memory that is allocated, freed, live and at the peak"},
+                              .meaning = "memory: allocated, freed, live, at the peak, mapped"},
+        [LIVE_EVENT_IO] = {.name = "io",
+                           .unit = "bytes",
+                           .one = "operation",
+                           .many = "operations",
+                           .meaning = "bytes read and written, operations, and the time they take"},
+        [LIVE_EVENT_LOCK] = {.name = "lock",
+                             .unit = "ns",
+                             .one = "operation",
+                             .many = "operations",
+                             .meaning = "waiting for locks and threads, and who held the locks"},
+        [LIVE_EVENT_OFFCPU] = {.name = "offcpu",
+                               .unit = "ns",
+                               .one = "wait",
+                               .many = "waits",
+                               .meaning = "time that threads are off the processor, and why"},
+        // Each one has a name of its own.
+        [LIVE_EVENT_COUNTER] = {.name = "perf event",
+                                .unit = "counts",
+                                .one = "sample",
+                                .many = "samples",
+                                .meaning = "what the kernel or the processor counts"},
     };
     return &events[number < LIVE_EVENTS ? number : LIVE_EVENT_CPU];
 }

@@ -33,6 +33,22 @@ struct ring {
 // Sets the attributes that an event needs for it.
 void ring_ask(struct perf_event_attr *attributes);
 
+// The same for an event whose records are counts: the newest one of them, if there is any; all are
+// read then. Signal-safe.
+struct ring_count {
+    uint64_t count, enabled, running; // times in ns
+};
+void ring_ask_count(struct perf_event_attr *attributes);
+bool ring_newest_count(void *page, struct ring_count *count);
+
+// The same for an event whose records are switches of a thread off a processor, and on it. Signal-safe.
+struct ring_switch {
+    uint64_t ns; // CLOCK_MONOTONIC
+    bool is_out, is_preempted;
+};
+void ring_ask_switches(struct perf_event_attr *attributes);
+bool ring_next_switch(struct ring *ring, struct ring_switch *change);
+
 // Reads what there is, from the oldest record on. Nothing is where it is said to be, until it was
 // looked at: another thread may take the pages away (zeroes are left). Signal-safe.
 struct ring ring_begin(void *page);

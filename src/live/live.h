@@ -19,13 +19,14 @@
 
 #include "base/arena.h"
 #include "base/place.h"
-#include "base/thread_name.h"
+#include "base/system/thread_name.h"
 #include "base/verdict.h"
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
 #define LIVE_MAGIC UINT64_C(0x0065766c6e726963) // "cirnlve"
-#define LIVE_VERSION 9
+#define LIVE_VERSION 16
 #define LIVE_SESSION_BYTES 4096
 // Where call sites are patched, targets of calls are bound before they are made: LD_BIND_NOW, in
 // our words if the user has none of it.
@@ -38,7 +39,34 @@ enum live_event {
     LIVE_EVENT_WALL,
     LIVE_EVENT_CALLS,
     LIVE_EVENT_ALLOC,
+    LIVE_EVENT_IO,
+    LIVE_EVENT_LOCK,
+    LIVE_EVENT_OFFCPU,
+    LIVE_EVENT_COUNTER, // what perf events count: struct live_counter, up to LIVE_COUNTERS
     LIVE_EVENTS
+};
+
+#define LIVE_COUNTERS 6
+
+// The source that tells how much a thread has caused since its last sample.
+enum live_rest {
+    LIVE_REST_PAGE, // the event's page
+    LIVE_REST_CPU,  // the thread's clock
+    LIVE_REST_FAULTS,
+    LIVE_REST_MINOR_FAULTS,
+    LIVE_REST_MAJOR_FAULTS,
+    LIVE_REST_SWITCHES,
+};
+
+// A perf event that is counted in each thread, and sampled.
+struct live_counter {
+    uint32_t type; // as in struct perf_event_attr
+    uint32_t precise, exclude_kernel;
+    uint32_t is_rate; // the period is samples a second, which the kernel keeps by itself
+    uint64_t config, config1, config2;
+    uint64_t period;
+    uint32_t rest; // enum live_rest
+    uint32_t zero;
 };
 
 // With the alloc event, the values of a statement in a full tree. Live is what was allocated less
@@ -51,18 +79,55 @@ enum live_alloc_value {
     LIVE_FREED_BLOCKS,
     LIVE_SAVED_BYTES,  // live at the peak of the stamp
     LIVE_SAVED_BLOCKS, // low half; high half: the stamp
+    LIVE_TEMPORARY,    // of LIVE_FREED_BLOCKS: by the thread that had allocated nothing since
+    LIVE_MAPPED,       // bytes that the program itself has mapped here, by mmap() and sbrk()
+    LIVE_UNMAPPED,
     LIVE_ALLOC_VALUES,
+    // Where blocks are sampled: the variance of LIVE_ALLOC_BLOCKS. Then numbers of blocks are in
+    // parts of 1 << BYTE_SAMPLER_SHIFT (event/byte_sampler.h), but for saved ones.
+    LIVE_ALLOC_VARIANCE = LIVE_ALLOC_VALUES,
+    LIVE_ALLOC_SAMPLED_VALUES,
+};
+
+// With the io event, the values of a statement in a full tree, which are its metrics, too.
+enum live_io_value {
+    LIVE_IO_BYTES, // read and written
+    LIVE_IO_READ,
+    LIVE_IO_WRITTEN,
+    LIVE_IO_OPERATIONS,
+    LIVE_IO_NS,
+    LIVE_IO_VALUES,
+};
+
+// Which operations the io event counts.
+enum live_io_part { LIVE_IO_ALL, LIVE_IO_READS, LIVE_IO_WRITES };
+
+// The same with the lock event. Time is that of waiting.
+enum live_lock_value {
+    LIVE_LOCK_NS,        // for mutexes and read-write locks
+    LIVE_LOCK_CONTENDED, // of those: how often one was busy
+    LIVE_LOCK_ACQUIRED,  // how often one was taken
+    LIVE_LOCK_BLAME,     // of others, for locks that were taken here; any thread adds to it
+    LIVE_SYNC_NS,        // for conditions, semaphores, barriers and the ends of threads
+    LIVE_SYNCS,          // how often
+    LIVE_LOCK_VALUES,
+};
+
+// The same with the offcpu event: the time that a thread is off the processor, all of it and by its
+// cause. Other causes are the rest.
+enum live_offcpu_value {
+    LIVE_OFFCPU_NS,
+    LIVE_OFFCPU_LOCK,  // it waits for another thread
+    LIVE_OFFCPU_IO,    // for a file, a pipe, a socket, a page
+    LIVE_OFFCPU_SLEEP, // for a time
+    LIVE_OFFCPU_QUEUE, // for a processor: it was preempted
+    LIVE_OFFCPU_WAITS, // how often
+    LIVE_OFFCPU_VALUES,
 };
 
 enum live_trigger { LIVE_TRIGGER_NONE, LIVE_TRIGGER_ALL, LIVE_TRIGGER_BY_FUNCTION };
 
 enum live_tracker { LIVE_TRACKER_WALK, LIVE_TRACKER_CALLS, LIVE_TRACKER_ENCODE };
-
-static inline const char *live_tracker_name(unsigned tracker)
-{
-    static const char *const names[] = {"walk", "calls", "encode"};
-    return tracker < sizeof names / sizeof *names ? names[tracker] : "unknown";
-}
 
 enum live_tree_kind {
     LIVE_TREE_FULL,      // every context
@@ -83,12 +148,14 @@ enum live_source {
     LIVE_SOURCE_SIGTRAP, // perf software clock, synchronous SIGTRAP
     LIVE_SOURCE_SIGNAL,  // perf software clock, F_SETSIG
     LIVE_SOURCE_TIMER,   // POSIX timer on the thread's CPU clock
+    LIVE_SOURCE_OUTSIDE, // perf software clock, whose samples the tool takes (src/outside); not asked for
 };
 
+// As a profile says it. The words to choose one are in choices.h.
 static inline const char *live_source_name(unsigned source)
 {
     static const char *const names[] = {"none", "perf-task-clock", "perf-task-clock-signal",
-                                        "posix-timer"};
+                                        "posix-timer", "perf-from-outside"};
     return source < sizeof names / sizeof *names ? names[source] : "unknown";
 }
 
@@ -122,21 +189,26 @@ struct live_options {
     uint32_t fold_recursion;  // calls: a function has one node on a path
     uint64_t call_period;     // a sample every so many calls
     uint64_t burst_interval_ns, burst_length_ns; // 0: calls are followed all the time
-    uint32_t burst_one_in;  // adaptive: a burst in a known context is taken this rarely
-    uint32_t empty_handler; // measure the bare cost of the signals: the handler does nothing
-    uint32_t tree;          // enum live_tree_kind
-    uint32_t miner;         // enum live_miner, of a hot tree
-    uint64_t hot_counters;  // 1/epsilon: counters of Space Saving, window of Lossy Counting
-    uint64_t sticky_items;  // of Sticky Sampling: 1/epsilon * ln(1/(phi * delta))
-    uint32_t bounded_depth; // K: frames that a sample of a bounded tree may walk
-    uint32_t purge;         // enum live_purge
-    uint64_t bounded_bytes; // of a bounded tree's buffer
-    uint32_t verify;        // encode: walk at each sample, and compare
-    uint32_t restless;      // encode: for tests, encode anew all the time
-    uint32_t calls_by;      // enum live_by
-    uint32_t encode_by;     // enum live_by: encode: which functions take part
-    uint32_t kernel;        // enum live_kernel
-    uint32_t calls_window;  // calls are followed while `recording` says so (--delay, --duration)
+    uint32_t burst_one_in;    // adaptive: a burst in a known context is taken this rarely
+    uint32_t empty_handler;   // measure the bare cost of the signals: the handler does nothing
+    uint32_t tree;            // enum live_tree_kind
+    uint32_t miner;           // enum live_miner, of a hot tree
+    uint64_t hot_counters;    // 1/epsilon: counters of Space Saving, window of Lossy Counting
+    uint64_t sticky_items;    // of Sticky Sampling: 1/epsilon * ln(1/(phi * delta))
+    uint32_t bounded_depth;   // K: frames that a sample of a bounded tree may walk
+    uint32_t purge;           // enum live_purge
+    uint64_t bounded_bytes;   // of a bounded tree's buffer
+    uint32_t verify;          // encode: walk at each sample, and compare
+    uint32_t reencode_always; // encode: for tests, encode anew all the time
+    uint32_t calls_by;        // enum live_by
+    uint32_t encode_by;       // enum live_by: encode: which functions take part
+    uint32_t kernel;          // enum live_kernel
+    uint32_t calls_window;    // calls are followed while `recording` says so (--delay, --duration)
+    uint32_t timeline;        // every charge of time leaves a struct live_timed
+    uint64_t alloc_period;    // a sample every so many bytes; 0: every block is counted
+    uint32_t io_part;         // enum live_io_part
+    uint32_t counter_count;
+    struct live_counter counters[LIVE_COUNTERS];
 };
 
 // Call sites of the program are rewritten, when it starts or while it runs.
@@ -150,18 +222,59 @@ static inline int live_has(const struct live_options *options, enum live_event e
     return options->event == event || options->also >> event & 1;
 }
 
+// There are events that the program causes itself, by functions that the agent interposes.
+static inline int live_has_counted(const struct live_options *options)
+{
+    return live_has(options, LIVE_EVENT_ALLOC) || live_has(options, LIVE_EVENT_IO) ||
+           live_has(options, LIVE_EVENT_LOCK);
+}
+
 // Several events have a full tree together. The values of its nodes are those of allocations, if
-// there are any, then CPU time, then wall time; calls lie in the first value of frames. So with one
-// event it is always the first.
+// there are any, then of I/O, of locks, of waits, CPU time, wall time, counters; calls lie in the first value
+// of frames. So with one event it is always the first.
+static inline unsigned live_io_value(const struct live_options *options)
+{
+    return !live_has(options, LIVE_EVENT_ALLOC) ? 0
+           : options->alloc_period              ? LIVE_ALLOC_SAMPLED_VALUES
+                                                : LIVE_ALLOC_VALUES;
+}
+
+static inline unsigned live_lock_value(const struct live_options *options)
+{
+    return live_io_value(options) + (live_has(options, LIVE_EVENT_IO) ? LIVE_IO_VALUES : 0);
+}
+
+static inline unsigned live_offcpu_value(const struct live_options *options)
+{
+    return live_lock_value(options) + (live_has(options, LIVE_EVENT_LOCK) ? LIVE_LOCK_VALUES : 0);
+}
+
 static inline unsigned live_time_value(const struct live_options *options)
 {
-    return live_has(options, LIVE_EVENT_ALLOC) ? LIVE_ALLOC_VALUES : 0;
+    return live_offcpu_value(options) +
+           (live_has(options, LIVE_EVENT_OFFCPU) ? LIVE_OFFCPU_VALUES : 0);
+}
+
+// The value of the event that trees are made for.
+static inline unsigned live_main_value(const struct live_options *options)
+{
+    return options->event == LIVE_EVENT_ALLOC    ? 0
+           : options->event == LIVE_EVENT_IO     ? live_io_value(options)
+           : options->event == LIVE_EVENT_LOCK   ? live_lock_value(options)
+           : options->event == LIVE_EVENT_OFFCPU ? live_offcpu_value(options)
+                                                 : live_time_value(options);
+}
+
+// The first of the counters.
+static inline unsigned live_counter_value(const struct live_options *options)
+{
+    return live_time_value(options) + (unsigned)live_has(options, LIVE_EVENT_CPU) +
+           (unsigned)live_has(options, LIVE_EVENT_WALL);
 }
 
 static inline unsigned live_values(const struct live_options *options)
 {
-    const unsigned values = live_time_value(options) + (unsigned)live_has(options, LIVE_EVENT_CPU) +
-                            (unsigned)live_has(options, LIVE_EVENT_WALL);
+    const unsigned values = live_counter_value(options) + options->counter_count;
     return values ? values : 1;
 }
 
@@ -182,6 +295,8 @@ struct live_session {
     // one, and the tool gives back what those had that are gone.
     _Atomic int64_t memory_left;
     _Atomic uint32_t recording; // 0: samples are ignored (--delay, --duration); the tool writes
+    // With 'cairn record -p': the tool holds it. The kernel writes into it that its holder is dead.
+    pthread_mutex_t tool;
     struct live_options options;
     char agent_path[1024];      // for LD_PRELOAD
     char tree_name[64];         // the kind of the trees as in a profile: "hot:0.0001,2e-05"
@@ -209,6 +324,8 @@ struct live_stats {
     uint64_t switches; // of threads, as far as they were counted; a sparse clock's count for less
     uint64_t purged; // of what was charged to contexts: lies in none any more (a bounded tree that
                      // was purged, counters that Lossy Counting dropped)
+    uint64_t hook_samples, hook_ns; // that met a hook on calls: neither in `samples`, nor in
+                                    // `cost_ns`, nor in the tree
     uint32_t handler_histogram[LIVE_HANDLER_BUCKETS];
 };
 
@@ -221,6 +338,16 @@ struct live_module {
     uint8_t build_id[32];
     uint32_t path_bytes;
     char path[]; // not terminated
+};
+
+// A function that only a language's runtime can name, or a line in one
+// (track/runtimes/runtime_names.h).
+struct live_name {
+    ref_t next;
+    uint32_t line; // 0: not known
+    place_t place, function;
+    uint32_t function_bytes, file_bytes;
+    char text[]; // the name of the function, then the file
 };
 
 // A span that the program named (include/cairn.h). On no list: trees refer to it.
@@ -252,9 +379,46 @@ struct live_creations {
     ref_t blocks[LIVE_CREATION_BLOCKS];
 };
 
+// With a timeline: a cost that was charged to a node of a full tree, and when.
+struct live_timed {
+    uint64_t time_ns; // CLOCK_MONOTONIC
+    uint64_t weight;
+    ref_t node;      // 0: the root
+    uint32_t origin; // LIVE_ORIGIN()
+};
+
+// The thread, and which of the values of time was charged: the first or the second.
+#define LIVE_ORIGIN(tid, value) ((uint32_t)(tid) << 1 | (value))
+
+// The owner of a tree writes entry n into place n % capacity, over an older one. A reader sees by
+// the count which entries it has missed. Before an owner would overwrite entries that are young, it
+// goes on in a larger ring.
+struct live_timeline_ring {
+    _Atomic ref_t next; // release; 0: none yet
+    uint32_t capacity;  // a power of two
+    uint64_t first;     // number of its first entry
+    struct live_timed entries[];
+};
+
+// Costs that another thread than the owner charged, when the process ended.
+struct live_late {
+    ref_t next;
+    uint32_t zero;
+    struct live_timed charge;
+};
+
+struct live_timeline {
+    _Atomic ref_t first;     // struct live_timeline_ring; release; 0: none yet
+    ref_t ring;              // that the owner writes to, with
+    uint32_t mask;           // capacity - 1; for the agent alone
+    _Atomic ref_t late;      // struct live_late
+    _Atomic uint64_t count;  // entries that were written, in all rings; release
+    _Atomic uint64_t unheld; // charges for which there was no memory
+};
+
 // A tree and who writes it. When a thread ends, the next one of the same kind continues with its
 // tree (unless per_thread), so short threads by the million need few trees. Threads are of one kind
-// if they have the same start routine, names of the same pool (base/thread_name.h), and were
+// if they have the same start routine, names of the same pool (base/system/thread_name.h), and were
 // created by the same call. A thread in another phase has another tree.
 struct live_thread {
     ref_t next;
@@ -277,6 +441,7 @@ struct live_thread {
     uint64_t pending;
     uint64_t pending_wall; // the same of wall time, if that is recorded beside CPU time
     ref_t last_node;
+    struct live_timeline timeline;
     struct live_stats stats;
 };
 
@@ -348,7 +513,16 @@ struct live_alloc {
     _Atomic uint64_t verified, mismatches;
 };
 
-// A part of what is needed to decode contexts: whole sections of src/encode/serial.h.
+// With the lock event and a full tree: who has waited for whom. Any thread takes a free place by its
+// key, release; and adds to the sums, relaxed.
+#define LIVE_BLAMES 4096 // pairs of a process; a power of two
+
+struct live_blame {
+    _Atomic uint64_t pair; // node of the waiter << 32 | of the holder; 0: free
+    _Atomic uint64_t ns, waits;
+};
+
+// A part of what is needed to decode contexts: whole sections of src/encode/codebook/serial.h.
 struct live_sections {
     ref_t next;
     uint32_t bytes;
@@ -379,7 +553,7 @@ struct live_reaped {
 // that waits for it.
 struct live_goodbye {
     uint64_t cpu_ns;      // 0: it has said none, or CPU time is not what is recorded
-    uint64_t cost_ns;     // of that: in trees
+    uint64_t cost_ns;     // of that: in trees, and in hooks
     uint64_t children_ns; // of children that it has waited for
 };
 
@@ -390,16 +564,18 @@ struct live_process {
     _Atomic uint32_t state; // enum live_state; release, so that what stands below is readable
     uint32_t pid;
     uint32_t parent_pid;
-    uint32_t source;         // enum live_source that works here; 0 before the first thread
-    uint32_t exclude_kernel; // 1: no samples inside the kernel; their time weighs on the next one
-    uint32_t forked;         // 1: a fork of its parent (same program), 0: a new image
-    uint64_t start_ns;       // CLOCK_MONOTONIC
-    _Atomic uint64_t end_ns; // 0 until it says goodbye
-    ref_t command;           // NUL-separated argv
+    uint32_t source;          // enum live_source that works here; 0 before the first thread
+    uint32_t exclude_kernel;  // 1: no samples inside the kernel; their time weighs on the next one
+    uint32_t forked;          // 1: a fork of its parent (same program), 0: a new image
+    uint32_t written_by_tool; // 1: it is sampled from outside, and knows nothing of this memory
+    uint64_t start_ns;        // CLOCK_MONOTONIC
+    _Atomic uint64_t end_ns;  // 0 until it says goodbye
+    ref_t command;            // NUL-separated argv
     uint32_t command_bytes;
     _Atomic ref_t modules;          // struct live_module
     _Atomic ref_t threads;          // struct live_thread
     _Atomic ref_t notes;            // struct live_note
+    _Atomic ref_t names;            // struct live_name
     _Atomic uint64_t agent_bytes;   // private memory of the agent besides the slice
     _Atomic uint64_t thread_starts; // threads that ever ran
     struct live_encode encode;      // of trackers that patch call sites
@@ -409,6 +585,7 @@ struct live_process {
     _Atomic ref_t reaped;          // struct live_reaped
     _Atomic uint32_t reaped_count; // that were met: not all are listed
     struct live_goodbye goodbye;   // written before end_ns
+    _Atomic ref_t blames;          // LIVE_BLAMES of struct live_blame; 0: none
     // CPU time between exec and the first sample that could be taken: the kernel's, the loader's,
     // and the agent's own. Written before LIVE_RUNNING.
     uint64_t startup_ns;

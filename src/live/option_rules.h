@@ -14,6 +14,7 @@
 enum {
     RULE_RATE = 1000, // samples a second
     RULE_MOST_RATE = 10000,
+    RULE_MOST_ALLOC_PERIOD = 1 << 30, // bytes
 
     // Hot trees: epsilon is a fifth of phi, and counters are 1/epsilon.
     RULE_EPSILONS_IN_PHI = 5,

@@ -41,6 +41,9 @@ static void take_tag(struct dynamic *dynamic, const ElfW(Dyn) * entry)
     case DT_PLTGOT:
         dynamic->linkage = relocated(dynamic, value);
         break;
+    case DT_VERDEF:
+        dynamic->versions = relocated(dynamic, value);
+        break;
     case DT_PLTRELSZ:
         dynamic->bytes[1] = value;
         break;
@@ -81,13 +84,16 @@ static bool read_word(const struct dynamic *dynamic, uintptr_t at, uint32_t *wor
     return true;
 }
 
-static bool defines(const struct dynamic *dynamic, uint32_t index, const char *name, size_t length)
+static bool defines(const struct dynamic *dynamic, uint32_t index, const char *name,
+                    uintptr_t *address)
 {
+    const size_t length = strlen(name);
     const uintptr_t at = dynamic->symbols + index * sizeof(ElfW(Sym));
     ElfW(Sym) symbol;
     if (!dynamic_holds(dynamic, at, sizeof symbol))
         return false;
     memcpy(&symbol, (const void *)at, sizeof symbol);
+    *address = dynamic->bias + symbol.st_value;
     return symbol.st_shndx != SHN_UNDEF && symbol.st_name < dynamic->string_bytes &&
            length < dynamic->string_bytes - symbol.st_name &&
            !memcmp((const char *)dynamic->strings + symbol.st_name, name, length + 1);
@@ -95,9 +101,8 @@ static bool defines(const struct dynamic *dynamic, uint32_t index, const char *n
 
 // A filter that says no for most names, then buckets that lead into chains of hashes, one for each
 // symbol from the first exported one on; the lowest bit ends a chain.
-bool dynamic_exports(const struct dynamic *dynamic, const char *name)
+bool dynamic_find(const struct dynamic *dynamic, const char *name, uintptr_t *address)
 {
-    const size_t length = strlen(name);
     const uint32_t hash = hash_of(name);
     const unsigned bits = 8 * sizeof(ElfW(Addr));
     uint32_t head[4], index, link;
@@ -120,9 +125,45 @@ bool dynamic_exports(const struct dynamic *dynamic, const char *name)
     for (;; index++) {
         if (!read_word(dynamic, chain + 4 * (size_t)(index - first), &link))
             return false;
-        if ((link | 1) == (hash | 1) && defines(dynamic, index, name, length))
+        if ((link | 1) == (hash | 1) && defines(dynamic, index, name, address))
             return true;
         if (link & 1)
             return false;
     }
+}
+
+bool dynamic_exports(const struct dynamic *dynamic, const char *name)
+{
+    uintptr_t address;
+    return dynamic_find(dynamic, name, &address);
+}
+
+static bool is_version_of_libc(const struct dynamic *dynamic, uint32_t name)
+{
+    static const char begin[] = "GLIBC_";
+    return name < dynamic->string_bytes && sizeof begin - 1 <= dynamic->string_bytes - name &&
+           !memcmp((const char *)dynamic->strings + name, begin, sizeof begin - 1);
+}
+
+// Each definition leads to its names, of which the first is its own, and to the next definition.
+bool dynamic_is_libc(const struct dynamic *dynamic)
+{
+    ElfW(Verdef) version = {.vd_next = 0};
+    ElfW(Verdaux) name;
+    bool any = false;
+    uintptr_t at = dynamic->versions;
+    do {
+        if (!at || !dynamic_holds(dynamic, at, sizeof version))
+            return false;
+        memcpy(&version, (const void *)at, sizeof version);
+        if (!dynamic_holds(dynamic, at + version.vd_aux, sizeof name))
+            return false;
+        memcpy(&name, (const void *)(at + version.vd_aux), sizeof name);
+        const bool is_file = version.vd_flags & VER_FLG_BASE; // named for the file itself
+        if (!is_file && !is_version_of_libc(dynamic, name.vda_name))
+            return false;
+        any |= !is_file;
+        at += version.vd_next;
+    } while (version.vd_next);
+    return any;
 }

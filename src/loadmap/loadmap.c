@@ -3,7 +3,7 @@
 #include "base/gc_hidden.h"
 #include "base/lock.h"
 #include "base/now.h"
-#include "base/signal_mask.h"
+#include "base/system/signal_mask.h"
 #include "loadmap/gate.h"
 #include "loadmap/gomodules.h"
 #include "loadmap/identity.h"

@@ -127,8 +127,8 @@ void maps_end(struct maps_reader *reader, uintptr_t address)
         reader->start = reader->end = 0;
 }
 
-bool maps_visit(struct maps_lines *lines,
-                void (*take)(void *context, const struct maps_mapping *mapping), void *context)
+static bool each_line(struct maps_lines *lines, void (*take)(void *context, const char *line),
+                      void *context)
 {
     long file = syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
     if (file < 0)
@@ -138,7 +138,6 @@ bool maps_visit(struct maps_lines *lines,
     do {
         got = syscall(SYS_read, (int)file, lines->buffer, sizeof lines->buffer);
         for (long i = 0; i < got; i++) {
-            struct maps_mapping mapping;
             if (lines->buffer[i] != '\n') {
                 if (used < sizeof lines->line - 1)
                     lines->line[used++] = lines->buffer[i];
@@ -146,12 +145,31 @@ bool maps_visit(struct maps_lines *lines,
             }
             lines->line[used] = 0;
             used = 0;
-            if (parse_line(lines->line, &mapping))
-                take(context, &mapping);
+            take(context, lines->line);
         }
     } while (got > 0 || (got < 0 && errno == EINTR));
     syscall(SYS_close, (int)file);
     return got == 0;
+}
+
+struct maps_visitor {
+    void (*take)(void *context, const struct maps_mapping *mapping);
+    void *context;
+};
+
+static void visit_line(void *context, const char *line)
+{
+    const struct maps_visitor *visitor = context;
+    struct maps_mapping mapping;
+    if (parse_line(line, &mapping))
+        visitor->take(visitor->context, &mapping);
+}
+
+bool maps_visit(struct maps_lines *lines,
+                void (*take)(void *context, const struct maps_mapping *mapping), void *context)
+{
+    struct maps_visitor visitor = {take, context};
+    return each_line(lines, visit_line, &visitor);
 }
 
 struct maps_reading {
@@ -159,17 +177,17 @@ struct maps_reading {
     uintptr_t address;
 };
 
-static void read_mapping(void *context, const struct maps_mapping *mapping)
+static void read_line(void *context, const char *line)
 {
     const struct maps_reading *reading = context;
-    add_mapping(reading->reader, reading->address, mapping);
+    maps_line(reading->reader, reading->address, line);
 }
 
 bool maps_read(struct maps_reader *reader, uintptr_t address)
 {
     struct maps_reading reading = {reader, address};
     maps_begin(reader);
-    const bool whole = maps_visit(&reader->lines, read_mapping, &reading);
+    const bool whole = each_line(&reader->lines, read_line, &reading);
     maps_end(reader, address);
     return whole;
 }

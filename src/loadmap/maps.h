@@ -54,7 +54,7 @@ bool maps_read_path(uintptr_t start, uintptr_t end, char path[PATH_MAX]);
 // The same of a link below /proc.
 bool maps_read_link(const char *link, char path[PATH_MAX]);
 
-// Takes one line (without its end); for maps_read, and for tests. State: see maps_begin/maps_end.
+// The same line by line (without their ends).
 void maps_begin(struct maps_reader *reader);
 void maps_line(struct maps_reader *reader, uintptr_t address, const char *line);
 void maps_end(struct maps_reader *reader, uintptr_t address);

@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include "patch/detour.h"
-#include "base/gc_hidden.h"
-#include "patch/code_write.h"
-#include "patch/functions.h"
-#include "patch/lock.h"
-#include "patch/padding.h"
+#include "patch/functions/functions.h"
+#include "patch/functions/padding.h"
+#include "patch/stubs/bump_allocator.h"
+#include "patch/write/code_write.h"
+#include "patch/write/edits.h"
 #include "patch/x86_64/detour_cell.h"
 #include "patch/x86_64/relocate.h"
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #define POOL_BYTES (UINT64_C(1) << 20)
-#define WINDOW 4096         // bytes of code that one system call writes
 #define LEAD_INSTRUCTIONS 4 // of at least one byte each, and a jump of two
 #define ADDRESS_SIZE 0x67   // a prefix that changes nothing about a call
 
@@ -26,61 +22,12 @@ struct cell_pool {
     struct address_index by_target; // under the lock
 };
 
-struct change {
-    uintptr_t address;
-    uint8_t bytes;
-    unsigned char code[15];
-};
-
-// Code that is to be written, in a window that moves on.
-struct detour_window {
-    uintptr_t start;
-    size_t used;
-    unsigned char bytes[WINDOW];
-};
-
 static struct cell_pool *_Atomic pools;
 static struct detour_hooks hooks;
-static struct change *planned;
-static size_t planned_count, planned_room;
-static struct detour_window cells GC_HIDDEN; // of the pool in use
 
 void detours_start(const struct detour_hooks *given)
 {
     hooks = *given;
-}
-
-// ---- writing
-
-static int window_flush(struct detour_window *window)
-{
-    if (!window->used)
-        return 0;
-    int fd = code_open();
-    if (fd < 0)
-        return fd;
-    int error = code_write(fd, window->start, window->bytes, window->used);
-    code_close(fd);
-    window->used = 0;
-    return error;
-}
-
-static int window_put(struct detour_window *window, uintptr_t address, const void *bytes,
-                      size_t count)
-{
-    const size_t offset = address - window->start;
-    int error = 0;
-    if (!window->used || address < window->start + window->used || offset + count > WINDOW) {
-        error = window_flush(window);
-        window->start = address;
-    }
-    const size_t at = address - window->start;
-    // The bytes between are written as they are.
-    memcpy(window->bytes + window->used, (const void *)(window->start + window->used),
-           at - window->used);
-    memcpy(window->bytes + at, bytes, count);
-    window->used = at + count;
-    return error;
 }
 
 // ---- detours
@@ -104,7 +51,8 @@ static struct cell_pool *add_pool(uintptr_t address)
     pool->end = pool->start + POOL_BYTES;
     pool->used = 1;
     pool->next = atomic_load_explicit(&pools, memory_order_relaxed);
-    if (window_put(&cells, pool->start, &hooks, sizeof hooks) || !reaches(pool, address))
+    if (edits_write_later(pool->start, &hooks, sizeof hooks, DETOUR_CELL) ||
+        !reaches(pool, address))
         return NULL;
     atomic_store_explicit(&pools, pool, memory_order_release);
     return pool;
@@ -126,30 +74,6 @@ static uintptr_t next_place(const struct cell_pool *pool)
 }
 
 // ---- planning
-
-static int add_change(uintptr_t address, const void *code, size_t bytes)
-{
-    if (planned_count == planned_room) {
-        const size_t room = planned_room ? planned_room * 2 : 4096;
-        const size_t old = planned_room * sizeof *planned;
-        // Plain system calls: the functions of libc may be what is being changed.
-        const long memory = syscall(SYS_mmap, 0, room * sizeof *planned, PROT_READ | PROT_WRITE,
-                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (memory == -1)
-            return -ENOMEM;
-        if (old) {
-            memcpy((void *)memory, planned, planned_count * sizeof *planned);
-            syscall(SYS_munmap, planned, old);
-        }
-        planned = (struct change *)memory;
-        planned_room = room;
-    }
-    struct change *change = &planned[planned_count++];
-    change->address = address;
-    change->bytes = (uint8_t)bytes;
-    memcpy(change->code, code, bytes);
-    return 0;
-}
 
 // The target of a detour: a function, or one whose address lies in a word.
 struct goal {
@@ -175,14 +99,14 @@ static uintptr_t detour_of(uintptr_t instruction, const struct goal *goal)
         detour_cell_direct(&cell, pool->start, place, goal->target, goal->function);
     else if (!detour_cell_slot(&cell, pool->start, place, goal->slot))
         return 0;
-    if (window_put(&cells, place, &cell, sizeof cell) ||
+    if (edits_write_later(place, &cell, sizeof cell, DETOUR_CELL) ||
         index_put(&pool->by_target, key, (void *)place))
         return 0;
     pool->used++;
     return place;
 }
 
-static int plan_locked(uintptr_t instruction, const struct goal *goal)
+static int plan(uintptr_t instruction, const struct goal *goal)
 {
     struct instruction in;
     if (!decode((const unsigned char *)instruction, INSTRUCTION_MOST, &in) ||
@@ -192,39 +116,40 @@ static int plan_locked(uintptr_t instruction, const struct goal *goal)
     if (!place)
         return -ENOMEM;
     if (in.immediate_bytes == 1) {
-        const uintptr_t island = padding_island(end, place, add_change);
+        const uintptr_t island = padding_island(end, place);
         const int8_t near = (int8_t)(island - end);
-        return island ? add_change(end - sizeof near, &near, sizeof near) : -ENOTSUP;
+        return island ? edits_add(end - sizeof near, &near, sizeof near, 0) : -ENOTSUP;
     }
     const int32_t distance = distance_to(end, place);
-    return add_change(end - sizeof distance, &distance, sizeof distance);
+    return edits_add(end - sizeof distance, &distance, sizeof distance, 0);
 }
 
-static int plan_indirect_locked(uintptr_t instruction, enum detour_hook hook)
+int detour_plan_indirect(uintptr_t instruction, enum detour_hook hook)
 {
-    struct instruction in;
-    if (!decode((const unsigned char *)instruction, INSTRUCTION_MOST, &in) ||
-        (in.flow != FLOW_CALL_INDIRECT && in.flow != FLOW_JUMP_INDIRECT) ||
-        in.length < CALL_BYTES || in.base == REGISTER_STACK || in.index == REGISTER_STACK)
+    struct indirect_site site = {.address = instruction};
+    const struct instruction *in = &site.in;
+    if (!decode((const unsigned char *)instruction, INSTRUCTION_MOST, &site.in) ||
+        (in->flow != FLOW_CALL_INDIRECT && in->flow != FLOW_JUMP_INDIRECT) ||
+        in->length < CALL_BYTES || in->base == REGISTER_STACK || in->index == REGISTER_STACK)
         return -ENOTSUP;
     struct cell_pool *pool = pool_for(instruction);
     if (!pool)
         return -ENOMEM;
     struct detour_cell cell;
     const uintptr_t place = next_place(pool);
-    if (!detour_cell_indirect(&cell, pool->start, place, instruction, &in, hook))
+    if (!detour_cell_indirect(&cell, pool->start, place, &site, hook))
         return -ENOTSUP;
-    if (window_put(&cells, place, &cell, sizeof cell))
+    if (edits_write_later(place, &cell, sizeof cell, DETOUR_CELL))
         return -ENOMEM;
     pool->used++;
     // Prefixes first, so that it returns to where it did.
     unsigned char code[INSTRUCTION_MOST];
-    const size_t lead = in.length - CALL_BYTES;
-    const int32_t distance = distance_to(instruction + in.length, place);
+    const size_t lead = in->length - CALL_BYTES;
+    const int32_t distance = distance_to(instruction + in->length, place);
     memset(code, ADDRESS_SIZE, lead);
-    code[lead] = in.flow == FLOW_CALL_INDIRECT ? 0xe8 : 0xe9;
+    code[lead] = in->flow == FLOW_CALL_INDIRECT ? 0xe8 : 0xe9;
     memcpy(code + lead + 1, &distance, sizeof distance);
-    return add_change(instruction, code, in.length);
+    return edits_add(instruction, code, in->length, 0);
 }
 
 // How many bytes right before the jump take the frame down, and can be replaced: at least `least`;
@@ -258,22 +183,23 @@ static size_t find_lead(uintptr_t instruction, size_t length, uintptr_t start, u
     return lead;
 }
 
-static int plan_tail_locked(uintptr_t instruction, uintptr_t start, uintptr_t end)
+int detour_plan_tail(uintptr_t instruction, uintptr_t start, uintptr_t end)
 {
-    struct instruction in;
-    if (!decode((const unsigned char *)instruction, end - instruction, &in) ||
-        in.flow != FLOW_JUMP_INDIRECT || in.length >= CALL_BYTES || in.base == REGISTER_STACK)
+    struct indirect_site site = {.address = instruction};
+    const struct instruction *in = &site.in;
+    if (!decode((const unsigned char *)instruction, end - instruction, &site.in) ||
+        in->flow != FLOW_JUMP_INDIRECT || in->length >= CALL_BYTES || in->base == REGISTER_STACK)
         return -ENOTSUP;
     const size_t lead =
-        find_lead(instruction, in.length, start, end, (size_t)(CALL_BYTES - in.length));
+        find_lead(instruction, in->length, start, end, (size_t)(CALL_BYTES - in->length));
     struct cell_pool *pool = lead ? pool_for(instruction) : NULL;
     struct detour_cell cell;
     if (!pool)
         return -ENOTSUP;
     const uintptr_t place = next_place(pool), from = instruction - lead;
-    if (!detour_cell_tail(&cell, pool->start, place, instruction, &in, lead))
+    if (!detour_cell_tail(&cell, pool->start, place, &site, lead))
         return -ENOTSUP;
-    if (window_put(&cells, place, &cell, sizeof cell))
+    if (edits_write_later(place, &cell, sizeof cell, DETOUR_CELL))
         return -ENOMEM;
     pool->used++;
     unsigned char jump[INSTRUCTION_MOST + CALL_BYTES];
@@ -281,32 +207,7 @@ static int plan_tail_locked(uintptr_t instruction, uintptr_t start, uintptr_t en
     memset(jump, 0xcc, sizeof jump);
     jump[0] = 0xe9;
     memcpy(jump + 1, &distance, sizeof distance);
-    return add_change(from, jump, lead + in.length);
-}
-
-static int begin(void)
-{
-    int error = patch_lock();
-    if (error)
-        return error;
-    loadmap_enter();
-    return 0;
-}
-
-static void end(void)
-{
-    loadmap_leave();
-    patch_unlock();
-}
-
-static int plan(uintptr_t instruction, const struct goal *goal)
-{
-    int error = begin();
-    if (error)
-        return error;
-    error = plan_locked(instruction, goal);
-    end();
-    return error;
+    return edits_add(from, jump, lead + in->length, 0);
 }
 
 int detour_plan(uintptr_t instruction, uintptr_t target, uintptr_t function)
@@ -317,46 +218,6 @@ int detour_plan(uintptr_t instruction, uintptr_t target, uintptr_t function)
 int detour_plan_slot(uintptr_t instruction, uintptr_t slot)
 {
     return plan(instruction, &(struct goal){.slot = slot});
-}
-
-int detour_plan_indirect(uintptr_t instruction, enum detour_hook hook)
-{
-    int error = begin();
-    if (error)
-        return error;
-    error = plan_indirect_locked(instruction, hook);
-    end();
-    return error;
-}
-
-int detour_plan_tail(uintptr_t instruction, uintptr_t start, uintptr_t end_of_function)
-{
-    int error = begin();
-    if (error)
-        return error;
-    error = plan_tail_locked(instruction, start, end_of_function);
-    end();
-    return error;
-}
-
-int detours_make(void)
-{
-    static struct detour_window code GC_HIDDEN;
-    int error = patch_lock();
-    if (error)
-        return error;
-    error = window_flush(&cells); // first: no call may reach a missing detour
-    for (size_t i = 0; i < planned_count && !error; i++)
-        error = window_put(&code, planned[i].address, planned[i].code, planned[i].bytes);
-    if (!error)
-        error = window_flush(&code);
-    planned_count = 0;
-    if (planned)
-        syscall(SYS_munmap, planned, planned_room * sizeof *planned);
-    planned = NULL;
-    planned_room = 0;
-    patch_unlock();
-    return error;
 }
 
 // ---- looking up

@@ -13,20 +13,12 @@
 // An indirect call of five bytes or more becomes a direct one of the same length, to a detour of
 // its own which pushes the operand for the hook. A shorter one needs a stub (sites.h).
 //
-// No thread may be running in the code that is changed. Planning takes the lock of sites.h.
+// No thread may be running in the code that is changed. Detours are planned in a transaction, and
+// take effect when it commits, with THREADS_NONE.
 
 #include "patch/sites.h"
+#include "patch/stubs/detour_hooks.h"
 #include "unwind/unwind.h"
-
-// Hooks are called with everything as it is when the function is entered; they preserve all
-// registers. Above the return address of `direct`, which lies in the detour, is that of the
-// function; of `indirect`, the target lies between them. `within` is another hook for indirect
-// ones.
-struct detour_hooks {
-    void (*direct)(void), (*indirect)(void), (*within)(void);
-};
-
-enum detour_hook { DETOUR_INDIRECT, DETOUR_WITHIN };
 
 void detours_start(const struct detour_hooks *hooks);
 
@@ -48,9 +40,6 @@ int detour_plan_indirect(uintptr_t instruction, enum detour_hook hook);
 // frame down, move with it. The function from `start` to `end` is all code, and no jump through a
 // table is in it. -ENOTSUP: code jumps there, or there is too little of it.
 int detour_plan_tail(uintptr_t instruction, uintptr_t start, uintptr_t end);
-
-// Does all that was planned since, or nothing of it can be written: -errno.
-int detours_make(void);
 
 // The function that a detour stands for, from the address that its hook returns to; 0: it is no
 // detour, or not a direct one. Signal-safe.

@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: MIT
-#include "patch/displace.h"
-#include "patch/lock.h"
-#include "patch/stub.h"
+#include "patch/functions/displace.h"
+#include "patch/sites.h"
+#include "patch/stubs/stub.h"
 
-// The addition comes right before the saved register is back; the jump over it is taken by who
-// comes back from a hook, which has done it.
+// Whether a thread in a stub has added. It adds right before it restores the register, and in a
+// hook, if it calls one.
 static bool has_added(const struct stub *stub, unsigned offset)
 {
-    const unsigned added = stub->call.popped, taken_off = stub->restored;
-    return (offset >= added || offset + LOOKUP_TAIL == added) && offset < taken_off &&
-           offset + LOOKUP_TAIL != taken_off;
+    if (offset >= stub->aside)
+        return offset >= stub->aside + ASIDE_CALL &&
+               offset < stub->aside + ASIDE_BYTES + ASIDE_CALL;
+    return offset >= stub->call.popped && offset < stub->restored;
+}
+
+// Aside from the others are the hooks before the call, and behind it.
+static unsigned where_it_stands(const struct stub *stub, unsigned offset)
+{
+    if (!stub->aside || offset < stub->aside)
+        return offset;
+    return offset < stub->aside + ASIDE_BYTES ? stub->pushed : stub->saved;
 }
 
 // Which instruction of the program is about to be executed. Of several before the call, the first:
@@ -73,7 +82,7 @@ bool sites_locate(uintptr_t pc, struct stub_place *place)
     *place = (struct stub_place){
         .stub = stub,
         .site = stub->site,
-        .pc = program_pc(stub, call, offset),
+        .pc = program_pc(stub, call, where_it_stands(stub, offset)),
         .target = call->target,
         .hooked = stub->kind == STUB_HOOK,
         .by_table = stub->kind == STUB_TABLE,
@@ -82,7 +91,8 @@ bool sites_locate(uintptr_t pc, struct stub_place *place)
         .returns = stub->end && offset == call->back,
         .pushed =
             (stub->pushed && offset >= stub->pushed && (offset <= call->popped || !call->popped)) ||
-            (stub->saved && offset >= stub->saved && offset <= stub->restored),
+            (stub->saved && offset >= stub->saved && offset <= stub->restored) ||
+            (stub->aside && offset >= stub->aside),
     };
     return true;
 }

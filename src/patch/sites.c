@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "patch/sites.h"
-#include "base/agent_map.h"
 #include "base/gc_hidden.h"
-#include "base/lock.h"
-#include "patch/code_write.h"
-#include "patch/displace.h"
-#include "patch/lock.h"
-#include "patch/modules.h"
-#include "patch/scan.h"
-#include "patch/unpatchable.h"
+#include "base/system/agent_map.h"
+#include "patch/functions/displace.h"
+#include "patch/functions/modules.h"
+#include "patch/functions/scan.h"
+#include "patch/functions/unpatchable.h"
+#include "patch/write/code_write.h"
+#include "patch/write/edits.h"
 #include "patch/x86_64/assemble.h"
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -17,26 +16,6 @@
 #include <unistd.h>
 
 struct address_index patch_sites;
-
-static struct lock lock;
-
-int patch_lock(void)
-{
-    return lock_take(&lock);
-}
-
-void patch_unlock(void)
-{
-    lock_release(&lock);
-}
-
-void sites_after_fork(void)
-{
-    // The lock's holder does not exist here. At worst it has left unused memory behind, and traps
-    // that lead where they should.
-    sites_forget_traps();
-    lock_break(&lock);
-}
 
 // ---- start
 
@@ -73,15 +52,17 @@ int sites_start(void)
 
 // ---- finding
 
-static int find_locked(uintptr_t pc, struct site_list *list, struct site_counts *counts)
+int sites_find(uintptr_t pc, struct site_list *list, struct site_counts *counts)
 {
+    struct site_counts ignored = {0};
+    *list = (struct site_list){NULL, 0};
     struct patch_function *function = functions_at(pc);
     if (!function)
         return -ENOENT;
     if (function->module->refused)
         return -EPERM;
     if (!function->searched) {
-        int error = scan_function(function, counts);
+        int error = scan_function(function, counts ? counts : &ignored);
         for (unsigned i = 0; i < function->sites.count && !error; i++) {
             struct site *site = &function->sites.site[i];
             error = index_put(&patch_sites, site->address, site);
@@ -93,36 +74,6 @@ static int find_locked(uintptr_t pc, struct site_list *list, struct site_counts 
     }
     *list = function->sites;
     return 0;
-}
-
-int sites_find(uintptr_t pc, struct site_list *list, struct site_counts *counts)
-{
-    struct site_counts ignored = {0};
-    const int saved = errno;
-    int error = patch_lock();
-    *list = (struct site_list){NULL, 0};
-    if (error)
-        return error;
-    loadmap_enter();
-    error = find_locked(pc, list, counts ? counts : &ignored);
-    loadmap_leave();
-    patch_unlock();
-    errno = saved;
-    return error;
-}
-
-bool sites_must_stay(uintptr_t function)
-{
-    enum site_stays why;
-    const int saved = errno;
-    if (patch_lock())
-        return true; // in doubt
-    loadmap_enter();
-    const bool stays = functions_must_stay(function, &why);
-    loadmap_leave();
-    patch_unlock();
-    errno = saved;
-    return stays;
 }
 
 // .eh_frame_hdr: a version, three encodings, the section, the count, then pairs in order.
@@ -167,7 +118,7 @@ struct site *sites_before(uintptr_t return_address)
 
 // ---- stubs
 
-static int make_locked(struct site *site, const struct stub_plan *plan, struct stub **made)
+int stub_make(struct site *site, const struct stub_plan *plan, struct stub **made)
 {
     struct patch_module *module = functions_module(site->address);
     const size_t size = assemble_size(site, plan);
@@ -179,35 +130,12 @@ static int make_locked(struct site *site, const struct stub_plan *plan, struct s
     static unsigned char code[STUB_MOST] GC_HIDDEN; // under the lock
     stub->site = site;
     const size_t bytes = assemble(stub, plan, code);
-    int error = bytes ? region_write(stub->code, code, bytes) : -ENOTSUP;
+    int error =
+        bytes ? edits_write_later(stub->code, code, bytes, UINT64_C(1) << stub->shift) : -ENOTSUP;
     if (error)
         region_give_back(stub);
     else
         *made = stub;
-    return error;
-}
-
-int stub_make(struct site *site, const struct stub_plan *plan, struct stub **stub)
-{
-    const int saved = errno;
-    int error = patch_lock();
-    if (error)
-        return error;
-    error = make_locked(site, plan, stub);
-    patch_unlock();
-    errno = saved;
-    return error;
-}
-
-int sites_flush(void)
-{
-    const int saved = errno;
-    int error = patch_lock();
-    if (error)
-        return error;
-    error = region_flush();
-    patch_unlock();
-    errno = saved;
     return error;
 }
 
@@ -241,8 +169,6 @@ static void forget_site(struct site *site)
 
 void sites_forget(uintptr_t start, uintptr_t end)
 {
-    if (patch_lock())
-        return;
     const struct region *region;
     for (size_t i = 0; (region = region_number(i)); i++)
         for (uint32_t k = 0; k < region->used; k++) {
@@ -254,14 +180,9 @@ void sites_forget(uintptr_t start, uintptr_t end)
             }
         }
     functions_forget(start, end, forget_site);
-    patch_unlock();
 }
 
 uint64_t sites_bytes(void)
 {
-    uint64_t bytes = bump_bytes() + island_bytes();
-    const struct region *region;
-    for (size_t i = 0; (region = region_number(i)); i++)
-        bytes += region->end - region->start;
-    return bytes;
+    return bump_bytes() + island_bytes() + region_bytes();
 }

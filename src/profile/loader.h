@@ -6,7 +6,7 @@
 // ones, because a damaged chunk was skipped; then a placeholder fills the gap. Placeholders are
 // limited by how much was lost, so a malicious file cannot take all memory.
 
-#include "profile/chunk.h"
+#include "profile/chunks/chunk.h"
 #include "profile/profile.h"
 
 struct loader {

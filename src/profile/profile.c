@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "profile/profile.h"
 #include "base/memory.h"
+#include "profile/chunks/output.h"
 #include "profile/loader.h"
-#include "profile/output.h"
+#include "profile/place_names.h"
 #include "profile/write_records.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -68,6 +69,14 @@ bool profile_widen_tree(struct profile_tree *tree, unsigned metrics, unsigned wa
     return true;
 }
 
+uint64_t profile_nodes(const struct profile *profile)
+{
+    uint64_t nodes = 0;
+    for (unsigned i = 0; i < profile->tree_count; i++)
+        nodes += profile->trees[i].count;
+    return nodes;
+}
+
 static void free_words(char **words)
 {
     for (char **word = words; word && *word; word++)
@@ -94,6 +103,9 @@ void profile_free(struct profile *profile)
     for (unsigned i = 0; i < profile->function_count; i++)
         free(profile->functions[i].name);
     free(profile->functions);
+    for (unsigned i = 0; i < profile->place_count; i++)
+        place_names_free(&profile->places[i]);
+    free(profile->places);
     free(profile->kernel);
     for (unsigned i = 0; i < profile->process_count; i++) {
         free_words(profile->processes[i].command);
@@ -104,9 +116,11 @@ void profile_free(struct profile *profile)
     for (unsigned i = 0; i < profile->tree_count; i++) {
         free(profile->trees[i].nodes);
         free(profile->trees[i].values);
+        free(profile->trees[i].charges.sections);
     }
     free(profile->trees);
     free(profile->creations);
+    free(profile->blames);
     for (unsigned i = 0; i < profile->note_count; i++)
         free(profile->notes[i]);
     free(profile->notes);

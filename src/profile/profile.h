@@ -24,17 +24,28 @@ struct profile_metric {
     uint64_t runs;         // recordings whose values were added up; 0: just one
 };
 
+#define PROFILE_MOST_METRICS 40
+
 // Metrics are of several kinds. A cost, such as time, lies in statements; a frame has the number of
 // returns that the marker saw in its place. A metric of this unit counts calls: it lies in frames,
 // each of which has the calls of its own edge.
 #define PROFILE_CALLS "calls"
 // In trees that forget: by how much another metric may be too large, where that lies.
 #define PROFILE_ERROR "error"
+// Where blocks are sampled: the variance of the estimate of their number
+// (profile/queries/sampling_error.h).
+#define PROFILE_VARIANCE "variance"
+#define PROFILE_ALLOC_VARIANCE "allocs variance"
 // In bounded trees: the weight of the edge that leads to a frame.
 #define PROFILE_EDGE "edge"
 
-// Where the metrics of the event "alloc" come from.
+// Where the metrics of the events "alloc", "io", "lock" and "offcpu" come from, and those of perf events that
+// count something else than time.
 #define PROFILE_ALLOC_SOURCE "malloc"
+#define PROFILE_IO_SOURCE "libc"
+#define PROFILE_LOCK_SOURCE "pthread"
+#define PROFILE_OFFCPU_SOURCE "perf-switches"
+#define PROFILE_COUNTER_SOURCE "perf-event"
 
 static inline bool profile_has_unit(const struct profile_metric *metric, const char *unit)
 {
@@ -46,9 +57,10 @@ static inline bool profile_counts_calls(const struct profile_metric *metric)
     return profile_has_unit(metric, PROFILE_CALLS);
 }
 
+// Whether it is about the errors of another one, and shown beside that alone.
 static inline bool profile_is_error(const struct profile_metric *metric)
 {
-    return profile_has_unit(metric, PROFILE_ERROR);
+    return profile_has_unit(metric, PROFILE_ERROR) || profile_has_unit(metric, PROFILE_VARIANCE);
 }
 
 static inline bool profile_is_edge(const struct profile_metric *metric)
@@ -59,7 +71,8 @@ static inline bool profile_is_edge(const struct profile_metric *metric)
 // Whether it lies in statements, and returns lie in its place.
 static inline bool profile_is_cost(const struct profile_metric *metric)
 {
-    return !profile_counts_calls(metric) && !profile_is_error(metric) && !profile_is_edge(metric);
+    return !profile_counts_calls(metric) && !profile_has_unit(metric, PROFILE_ERROR) &&
+           !profile_is_edge(metric);
 }
 
 // Every event was counted, rather than one in many sampled.
@@ -68,16 +81,53 @@ static inline bool profile_is_counted(const struct profile_metric *metric)
     return metric->period <= 1 && metric->rate_requested <= 0;
 }
 
+static inline bool profile_is_from(const struct profile_metric *metric, const char *source)
+{
+    return metric->source && strcmp(metric->source, source) == 0;
+}
+
 // The event "alloc".
 static inline bool profile_is_alloc(const struct profile_metric *metric)
 {
-    return metric->source && strcmp(metric->source, PROFILE_ALLOC_SOURCE) == 0;
+    return profile_is_from(metric, PROFILE_ALLOC_SOURCE);
+}
+
+// The event "io".
+static inline bool profile_is_io(const struct profile_metric *metric)
+{
+    return profile_is_from(metric, PROFILE_IO_SOURCE);
+}
+
+// The event "lock".
+static inline bool profile_is_lock(const struct profile_metric *metric)
+{
+    return profile_is_from(metric, PROFILE_LOCK_SOURCE);
+}
+
+// The event "offcpu".
+static inline bool profile_is_offcpu(const struct profile_metric *metric)
+{
+    return profile_is_from(metric, PROFILE_OFFCPU_SOURCE);
+}
+
+// An event that the program causes itself, each one of which is counted.
+static inline bool profile_is_caused(const struct profile_metric *metric)
+{
+    return profile_is_alloc(metric) || profile_is_io(metric) || profile_is_lock(metric) ||
+           profile_is_offcpu(metric);
+}
+
+// A perf event that was counted in each thread, and sampled.
+static inline bool profile_is_counter(const struct profile_metric *metric)
+{
+    return profile_is_from(metric, PROFILE_COUNTER_SOURCE);
 }
 
 // CPU time, wall time.
 static inline bool profile_is_time(const struct profile_metric *metric)
 {
-    return profile_is_cost(metric) && profile_has_unit(metric, "ns");
+    return profile_is_cost(metric) && profile_has_unit(metric, "ns") &&
+           !profile_is_caused(metric) && !profile_is_counter(metric);
 }
 
 static inline uint64_t profile_runs(const struct profile_metric *metric)
@@ -90,6 +140,24 @@ static inline bool profile_is_agent(const char *path)
 {
     const char *name = strrchr(path, '/');
     return strncmp(name ? name + 1 : path, "libcairn", 8) == 0;
+}
+
+// Whether a module is what an interpreter of Python runs, by places that have names of their own.
+static inline bool profile_is_python(const char *path)
+{
+    return path && strcmp(path, PLACE_PYTHON) == 0;
+}
+
+// The same for this and for a Java virtual machine.
+static inline bool profile_is_runtime(const char *path)
+{
+    return profile_is_python(path) || (path && strcmp(path, PLACE_JAVA) == 0);
+}
+
+// Whether a module is files that are read and written, which have names alone, too.
+static inline bool profile_is_files(const char *path)
+{
+    return path && strcmp(path, PLACE_FILES) == 0;
 }
 
 // Whether a module is the kernel.
@@ -113,7 +181,7 @@ struct profile_alloc {
     uint64_t verified, mismatches; // walks that were remembered: compared, and wrong
 };
 
-// The data that decodes the contexts that a process asked for (src/encode/serial.h).
+// The data that decodes the contexts that a process asked for (src/encode/codebook/serial.h).
 struct profile_contexts {
     uint8_t *sections; // capacity as profile_grow() has it
     size_t bytes;
@@ -147,7 +215,8 @@ struct profile_process {
 #define PROFILE_NO_PARENT UINT32_MAX
 
 // Modules in places are indices into profile.modules (0..2 are the reserved ones of place.h).
-struct profile_node {
+// There are many: no room between its members.
+struct __attribute__((packed, aligned(4))) profile_node {
     uint32_t parent; // index in the same tree, smaller than the node's own; PROFILE_NO_PARENT: root
     place_t site;    // as in struct edge
     place_t function; // 0: a statement
@@ -169,6 +238,14 @@ struct profile_hot {
     int64_t made_up;   // the sum of all counts less what was charged: errors that do not cancel out
 };
 
+// When the costs of a tree were charged, as it lies in the file (profile/timeline.h).
+struct profile_charges {
+    uint8_t *sections; // capacity as profile_grow() has it
+    size_t bytes;
+    uint64_t count;
+    uint64_t lost; // charges that are missing, as far as they were counted
+};
+
 #define PROFILE_PHASE_BYTES 64
 
 struct profile_tree {
@@ -185,6 +262,15 @@ struct profile_tree {
     uint64_t *values;           // count * metric_count: costs, calls or returns, see above
     struct live_stats stats;
     struct profile_hot hot;
+    struct profile_charges charges; // with a timeline
+};
+
+// Waits for locks of one context, while another one held them. Several of the same pair add up.
+struct profile_blame {
+    struct {
+        uint32_t tree, node;
+    } waiter, holder;
+    uint64_t ns, waits;
 };
 
 // The cost of sampling beside the handlers, on the machine of the recording. All 0: not measured.
@@ -193,11 +279,37 @@ struct profile_overhead {
     uint64_t switch_ns; // added by a clock when its thread is switched
 };
 
+// The times of a recording, beside the charges of its trees.
+struct profile_timeline {
+    bool recorded;
+    uint64_t start_ns;   // when the recording began: CLOCK_MONOTONIC, as that of processes
+    unsigned metrics[2]; // whose charges there are
+    unsigned metric_count;
+    uint64_t stored_bytes; // in the file
+};
+
 // A function whose name is in no file: one of the kernel.
 struct profile_function {
     place_t begin;
     uint64_t bytes;
     char *name;
+};
+
+// A function at a place, with the line in it.
+struct profile_line {
+    char *function;
+    char *file; // empty: not known
+    uint32_t line;
+};
+
+// The names of a place that another tool or the program's runtime has found. Such places are hashes of the names: the same
+// names are the same place in every profile.
+struct profile_place {
+    place_t place;
+    place_t begin;   // of the function
+    uint64_t offset; // in the module; 0: not known
+    uint32_t line_count;
+    struct profile_line *lines; // innermost inlined function first
 };
 
 struct profile {
@@ -210,12 +322,17 @@ struct profile {
     uint64_t file_bytes;
     uid_t owner; // of the file
     struct profile_overhead overhead;
+    struct profile_blame *blames;
+    unsigned blame_count;
+    struct profile_timeline timeline;
     unsigned metric_count;
     struct profile_metric *metrics;
     unsigned module_count;
     struct profile_module *modules;
     unsigned function_count;
     struct profile_function *functions; // of the kernel; a later one replaces an earlier one
+    unsigned place_count;
+    struct profile_place *places; // ascending; of imported profiles, and of PLACE_PYTHON
     char *kernel; // what is told of it: "frames", "calls", or "calls: " and why no frames; NULL:
                   // nothing
     unsigned process_count;
@@ -231,9 +348,16 @@ struct profile {
 // How many of its metrics are times.
 unsigned profile_times(const struct profile *profile);
 
-// True if what trees call samples are blocks: of the event "alloc", beside which nothing was
-// sampled.
-bool profile_samples_blocks(const struct profile *profile);
+// Contexts and lines, of all trees together.
+uint64_t profile_nodes(const struct profile *profile);
+
+// If no time was sampled, the metric that the samples and the cost of trees are of: the first
+// counter, else "offcpu", "alloc", "io" or "lock", in that order. NULL: samples of time they are.
+const struct profile_metric *profile_samples_caused(const struct profile *profile);
+
+// The word for such a sample: "allocation", "sampled allocation", "operation"; "sample" of another
+// metric.
+const char *profile_sample_word(const struct profile_metric *metric);
 
 // Reads a profile, a growing one too. NULL and one line in *error (to be freed) if it is none. Of a
 // damaged one, the sound part is returned, with a note about the loss.

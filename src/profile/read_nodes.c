@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "profile/read_records.h"
 #include "profile/record.h"
+#include "profile/timeline_records.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,7 @@ void loader_forget_nodes(struct loader *loader, struct profile_tree *tree)
     tree->nodes = NULL;
     tree->values = NULL;
     tree->count = 0;
+    timeline_drop(tree);
 }
 
 // Appends stand-ins for nodes of a lost chunk, below the root.
@@ -72,9 +74,12 @@ static bool take_parents(struct cursor *cursor, struct profile_tree *tree, uint3
 static bool take_functions(struct loader *loader, struct cursor *cursor, struct profile_node *nodes,
                            uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++)
-        if (!loader_module_of(loader, cursor, &nodes[i].function))
+    for (uint32_t i = 0; i < count; i++) {
+        place_t module;
+        if (!loader_module_of(loader, cursor, &module))
             return false;
+        nodes[i].function = module;
+    }
     for (uint32_t i = 0; i < count; i++)
         if (nodes[i].function)
             nodes[i].function = place_make(place_module(nodes[i].function), cursor_varint(cursor));
@@ -84,9 +89,12 @@ static bool take_functions(struct loader *loader, struct cursor *cursor, struct 
 static bool take_sites(struct loader *loader, struct cursor *cursor, struct profile_node *nodes,
                        uint32_t first, uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++)
-        if (!loader_module_of(loader, cursor, &nodes[i].site))
+    for (uint32_t i = 0; i < count; i++) {
+        place_t module;
+        if (!loader_module_of(loader, cursor, &module))
             return false;
+        nodes[i].site = module;
+    }
     for (uint32_t i = 0; i < count; i++)
         if (nodes[i].site)
             nodes[i].site = place_make(place_module(nodes[i].site),
@@ -95,11 +103,11 @@ static bool take_sites(struct loader *loader, struct cursor *cursor, struct prof
     return !cursor->failed;
 }
 
-static bool take_node_values(struct cursor *cursor, uint64_t *values, uint32_t count, unsigned told,
-                             unsigned metrics)
+static bool take_node_values(struct cursor *cursor, uint64_t *values, uint32_t count,
+                             unsigned width, unsigned metrics)
 {
     for (uint32_t i = 0; i < count; i++)
-        for (unsigned metric = 0; metric < told; metric++)
+        for (unsigned metric = 0; metric < width; metric++)
             values[(size_t)i * metrics + metric] = cursor_varint(cursor);
     return !cursor->failed;
 }
@@ -108,10 +116,10 @@ bool loader_take_nodes(struct loader *loader, struct cursor *cursor)
 {
     uint32_t index = cursor_varint32(cursor), first = cursor_varint32(cursor);
     uint32_t count = cursor_varint32(cursor);
-    uint64_t told = cursor_varint(cursor);
+    uint64_t width = cursor_varint(cursor);
     // Each node takes at least three bytes and its values: no need to believe a larger count.
-    if (cursor->failed || !loader_want_metrics(loader, told) ||
-        count > cursor_left(cursor) / (3 + told) || first > UINT32_MAX - 1 - count ||
+    if (cursor->failed || !loader_want_metrics(loader, width) ||
+        count > cursor_left(cursor) / (3 + width) || first > UINT32_MAX - 1 - count ||
         !loader_has_tree(loader, index))
         return false;
     const unsigned metrics = loader->profile->metric_count;
@@ -130,7 +138,7 @@ bool loader_take_nodes(struct loader *loader, struct cursor *cursor)
     bool sound = take_parents(cursor, tree, count) &&
                  take_functions(loader, cursor, nodes, count) &&
                  take_sites(loader, cursor, nodes, first, count) &&
-                 take_node_values(cursor, values, count, (unsigned)told, metrics);
+                 take_node_values(cursor, values, count, (unsigned)width, metrics);
     for (uint32_t i = 0; sound && i < count; i++)
         sound =
             nodes[i].parent == PROFILE_NO_PARENT || !is_statement(&tree->nodes[nodes[i].parent]);
@@ -145,9 +153,9 @@ bool loader_take_nodes(struct loader *loader, struct cursor *cursor)
 bool loader_take_values(struct loader *loader, struct cursor *cursor)
 {
     uint32_t index = cursor_varint32(cursor), count = cursor_varint32(cursor);
-    uint64_t told = cursor_varint(cursor);
-    if (cursor->failed || !loader_want_metrics(loader, told) ||
-        count > cursor_left(cursor) / (1 + told) || !loader_has_tree(loader, index))
+    uint64_t width = cursor_varint(cursor);
+    if (cursor->failed || !loader_want_metrics(loader, width) ||
+        count > cursor_left(cursor) / (1 + width) || !loader_has_tree(loader, index))
         return false;
     const unsigned metrics = loader->profile->metric_count;
     struct profile_tree *tree = &loader->profile->trees[index];
@@ -162,7 +170,7 @@ bool loader_take_values(struct loader *loader, struct cursor *cursor)
             return false;
         bool lost = node >= tree->count || is_lost(&tree->nodes[node]);
         loader->lost_values += lost;
-        for (unsigned metric = 0; metric < told; metric++) {
+        for (unsigned metric = 0; metric < width; metric++) {
             uint64_t value = cursor_varint(cursor);
             if (!lost && !cursor->failed)
                 tree->values[node * metrics + metric] = value;

@@ -2,13 +2,14 @@
 #include "profile/read_records.h"
 #include "profile/contexts.h"
 #include "profile/creations.h"
+#include "profile/place_names.h"
 #include "profile/record.h"
+#include "profile/timeline_records.h"
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    MOST_METRICS = 16,
     TEXT_BYTES = 32, // that even the shortest text takes
 };
 
@@ -89,7 +90,7 @@ static bool has_module(struct loader *loader, unsigned id)
     return true;
 }
 
-static bool take_string(struct loader *loader, struct cursor *cursor, char **text)
+bool loader_take_text(struct loader *loader, struct cursor *cursor, char **text)
 {
     const size_t before = cursor_left(cursor);
     char *taken = cursor_string(cursor);
@@ -126,7 +127,7 @@ static bool take_command(struct loader *loader, struct cursor *cursor, char ***c
         return false;
     }
     for (uint64_t i = 0; i < count; i++) {
-        if (!take_string(loader, cursor, &words[i])) {
+        if (!loader_take_text(loader, cursor, &words[i])) {
             free_command(words);
             return false;
         }
@@ -153,7 +154,7 @@ static bool widen_trees(struct loader *loader, unsigned count)
 bool loader_want_metrics(struct loader *loader, uint64_t count)
 {
     struct profile *profile = loader->profile;
-    if (count == 0 || count > MOST_METRICS)
+    if (count == 0 || count > PROFILE_MOST_METRICS)
         return false;
     if (count <= profile->metric_count)
         return true;
@@ -176,20 +177,20 @@ static bool take_session(struct loader *loader, struct cursor *cursor)
     struct profile *profile = loader->profile;
     uint64_t count = 0;
     profile->start_realtime_ns = cursor_varint(cursor);
-    if (!take_string(loader, cursor, &profile->tracker) ||
-        !take_string(loader, cursor, &profile->tree_kind) ||
+    if (!loader_take_text(loader, cursor, &profile->tracker) ||
+        !loader_take_text(loader, cursor, &profile->tree_kind) ||
         !take_command(loader, cursor, &profile->command) ||
         !loader_want_metrics(loader, count = cursor_varint(cursor)))
         return false;
     for (unsigned i = 0; i < count; i++) {
         struct profile_metric *metric = &profile->metrics[i];
-        if (!take_string(loader, cursor, &metric->name) ||
-            !take_string(loader, cursor, &metric->unit))
+        if (!loader_take_text(loader, cursor, &metric->name) ||
+            !loader_take_text(loader, cursor, &metric->unit))
             return false;
         metric->period = cursor_varint(cursor);
         uint64_t rate = cursor_fixed(cursor, 8);
         memcpy(&metric->rate_requested, &rate, sizeof rate);
-        if (!take_string(loader, cursor, &metric->source))
+        if (!loader_take_text(loader, cursor, &metric->source))
             return false;
     }
     loader->has_session = true;
@@ -207,7 +208,7 @@ static bool take_module(struct loader *loader, struct cursor *cursor)
     if (!build_id || !has_module(loader, (unsigned)id))
         return false;
     struct profile_module *module = &loader->profile->modules[id];
-    if (!take_string(loader, cursor, &module->path))
+    if (!loader_take_text(loader, cursor, &module->path))
         return false;
     memcpy(module->build_id, build_id, build_id_bytes);
     module->build_id_bytes = (unsigned)build_id_bytes;
@@ -260,7 +261,8 @@ static bool take_stats(struct cursor *cursor, struct live_stats *stats, struct p
         &stats->samples,       &stats->lost,       &stats->unplaced, &stats->frames_stack,
         &stats->frames_walked, &stats->handler_ns, &stats->cost_ns,  &stats->residue_ns,
         &stats->purged,        &hot->counters,     &hot->floor,      &made_up,
-        &stats->waits,         &stats->sparse,     &stats->switches,
+        &stats->waits,         &stats->sparse,     &stats->switches, &stats->hook_samples,
+        &stats->hook_ns,
     };
     // A later minor version may have more fields; unknown ones are skipped.
     uint64_t count = cursor_varint(cursor);
@@ -308,7 +310,8 @@ static bool take_tree_text(struct loader *loader, struct cursor *cursor, size_t 
 {
     uint32_t index = cursor_varint32(cursor);
     char *text = NULL;
-    if (cursor->failed || !loader_has_tree(loader, index) || !take_string(loader, cursor, &text))
+    if (cursor->failed || !loader_has_tree(loader, index) ||
+        !loader_take_text(loader, cursor, &text))
         return false;
     char *into = (char *)&loader->profile->trees[index] + offset;
     strncpy(into, text, bytes - 1);
@@ -371,7 +374,7 @@ static bool take_note(struct loader *loader, struct cursor *cursor)
 {
     struct profile *profile = loader->profile;
     char *note = NULL;
-    if (!take_string(loader, cursor, &note))
+    if (!loader_take_text(loader, cursor, &note))
         return false;
     if (!loader_grow(loader, &profile->notes, profile->note_count, profile->note_count + 1u,
                      sizeof note)) {
@@ -400,13 +403,13 @@ static bool take_kernel(struct loader *loader, struct cursor *cursor)
     if (cursor->failed || kind > KERNEL_FUNCTION)
         return false;
     if (kind == KERNEL_STATE)
-        return take_string(loader, cursor, &profile->kernel);
+        return loader_take_text(loader, cursor, &profile->kernel);
     const uint64_t module = cursor_varint(cursor), offset = cursor_varint(cursor);
     const uint64_t bytes = cursor_varint(cursor);
     struct profile_function function = {.begin = place_make((unsigned)module, offset),
                                         .bytes = bytes};
     if (cursor->failed || module >= MODULE_LIMIT || offset >= PLACE_OFFSET_UNKNOWN ||
-        bytes > PLACE_OFFSET_UNKNOWN - offset || !take_string(loader, cursor, &function.name))
+        bytes > PLACE_OFFSET_UNKNOWN - offset || !loader_take_text(loader, cursor, &function.name))
         return false;
     if (!loader_grow(loader, &profile->functions, profile->function_count,
                      profile->function_count + 1u, sizeof function)) {
@@ -436,6 +439,25 @@ static bool take_runs(struct loader *loader, struct cursor *cursor)
     return true;
 }
 
+static bool take_blame(struct loader *loader, struct cursor *cursor)
+{
+    struct profile *profile = loader->profile;
+    struct profile_blame blame;
+    blame.waiter.tree = cursor_varint32(cursor);
+    blame.waiter.node = cursor_varint32(cursor);
+    blame.holder.tree = cursor_varint32(cursor);
+    blame.holder.node = cursor_varint32(cursor);
+    blame.ns = cursor_varint(cursor);
+    blame.waits = cursor_varint(cursor);
+    if (cursor->failed || !loader_has_tree(loader, blame.waiter.tree) ||
+        !loader_has_tree(loader, blame.holder.tree) ||
+        !loader_grow(loader, &profile->blames, profile->blame_count, profile->blame_count + 1u,
+                     sizeof blame))
+        return false;
+    profile->blames[profile->blame_count++] = blame;
+    return true;
+}
+
 bool loader_take(struct loader *loader, struct chunk *chunk)
 {
     static bool (*const takers[CHUNK_TYPES])(struct loader *, struct cursor *) = {
@@ -448,6 +470,8 @@ bool loader_take(struct loader *loader, struct chunk *chunk)
         [CHUNK_ENCODINGS] = take_encoding, [CHUNK_ALLOCATIONS] = take_allocations,
         [CHUNK_CONTEXTS] = contexts_take,  [CHUNK_KERNEL] = take_kernel,
         [CHUNK_NAMES] = take_name,         [CHUNK_CREATIONS] = creations_take,
+        [CHUNK_TIMELINE] = timeline_take,  [CHUNK_PLACES] = place_names_take,
+        [CHUNK_BLAMES] = take_blame,
     };
     if (chunk->type >= CHUNK_TYPES || !takers[chunk->type])
         return true;

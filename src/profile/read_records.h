@@ -19,6 +19,9 @@ bool loader_want_metrics(struct loader *loader, uint64_t count);
 // A module as told_module() writes it: 0 for no place at all.
 bool loader_module_of(struct loader *loader, struct cursor *cursor, place_t *place);
 
+// Takes a text, in the place of what *text was.
+bool loader_take_text(struct loader *loader, struct cursor *cursor, char **text);
+
 // Forgets all nodes of a tree.
 void loader_forget_nodes(struct loader *loader, struct profile_tree *tree);
 

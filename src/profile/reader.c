@@ -2,8 +2,7 @@
 #include "profile/reader.h"
 #include "profile/creations.h"
 #include "profile/loader.h"
-#include "profile/output.h"
-#include "profile/recorder/snapshot.h"
+#include "profile/place_names.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,9 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define NO_PROFILE "%s is not a cairn profile"
-
-__attribute__((format(printf, 2, 3))) static void *fail(char **error, const char *format, ...)
+void *profile_fail(char **error, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -137,6 +134,7 @@ static void fill_gaps(struct loader *loader)
     fill_modules(loader);
     fill_trees(loader);
     creations_check(profile);
+    place_names_sort(profile);
 }
 
 static void note_losses(struct loader *loader, const struct chunk_scan *scan,
@@ -168,22 +166,25 @@ struct profile *profile_parse(const uint8_t *data, size_t size, enum profile_wri
 {
     enum head_verdict head = chunk_check_file_head(data, size);
     if (head == HEAD_FOREIGN)
-        return fail(error, NO_PROFILE, name);
+        return profile_fail(error, PROFILE_FOREIGN, name);
     if (head == HEAD_NEWER)
-        return fail(error, "%s was written by a newer cairn: update cairn to read it", name);
+        return profile_fail(error, "%s was written by a newer cairn: update cairn to read it",
+                            name);
     struct chunk_scan scan;
     chunk_scan_start(&scan, data, size);
     struct loader loader = {.profile = calloc(1, sizeof(struct profile)),
                             .scan = &scan,
                             .memory_budget = (uint64_t)size * MEMORY_RATIO + MEMORY_FREE};
     if (!loader.profile)
-        return fail(error, "no memory to read %s", name);
+        return profile_fail(error, "no memory to read %s", name);
     loader.profile->format = FORMAT_MAJOR;
     loader.profile->file_bytes = size;
     unsigned unknown = 0;
     struct chunk chunk;
     while (chunk_next(&scan, &chunk)) {
         unknown += chunk.type >= CHUNK_TYPES;
+        if (chunk.type == CHUNK_TIMELINE)
+            loader.profile->timeline.stored_bytes += chunk.stored;
         if (!loader_take(&loader, &chunk)) {
             scan.lost_bytes += chunk.stored;
             scan.lost_places++;
@@ -207,105 +208,12 @@ struct profile *profile_parse(const uint8_t *data, size_t size, enum profile_wri
         return loader.profile;
     profile_free(loader.profile);
     if (empty && !failed && !too_large)
-        return fail(error, "%s is damaged: nothing that was recorded can be read; record again",
-                    name);
-    return failed ? fail(error, "no memory to read %s", name)
-                  : fail(error,
-                         "%s unpacks to far more than a profile of its size holds: it is damaged, "
-                         "or made to take all memory",
-                         name);
-}
-
-// Reads up to so many bytes from the start of a file. -1 and errno.
-static ssize_t read_start(int fd, uint8_t *data, size_t wanted)
-{
-    size_t size = 0;
-    while (size < wanted) {
-        ssize_t count = pread(fd, data + size, wanted - size, (off_t)size);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count < 0)
-            return -1;
-        if (count == 0)
-            break;
-        size += (size_t)count;
-    }
-    return (ssize_t)size;
-}
-
-// All that there is now; a file that grows meanwhile is read up to the size it had. NULL and errno.
-uint8_t *profile_load_file(int fd, size_t *size)
-{
-    struct stat status;
-    if (fstat(fd, &status) < 0)
-        return NULL;
-    uint8_t *data = malloc((size_t)status.st_size + 1);
-    ssize_t count = data ? read_start(fd, data, (size_t)status.st_size) : -1;
-    if (count < 0) {
-        free(data);
-        return NULL;
-    }
-    *size = (size_t)count;
-    return data;
-}
-
-// Whether an open file may be a profile. Its first bytes decide, so that no other file is read
-// whole, nor waited for. 0 or -errno; -ENOEXEC: it is none.
-static int check_start(int fd)
-{
-    struct stat status;
-    if (fstat(fd, &status) < 0)
-        return -errno;
-    if (S_ISDIR(status.st_mode))
-        return -EISDIR;
-    if (!S_ISREG(status.st_mode))
-        return -ENOEXEC;
-    uint8_t start[FILE_HEAD_BYTES];
-    ssize_t size = read_start(fd, start, sizeof start);
-    if (size < 0)
-        return -errno;
-    return snapshot_is_one(start, (size_t)size) ||
-                   chunk_check_file_head(start, (size_t)size) != HEAD_FOREIGN
-               ? 0
-               : -ENOEXEC;
-}
-
-struct profile *profile_read(const char *path, char **error)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 && errno == ENOENT)
-        return strcmp(path, DEFAULT_PROFILE) == 0
-                   ? fail(error,
-                          "there is no profile %s here: make one with 'cairn record "
-                          "COMMAND', or name another file",
-                          path)
-                   : fail(error,
-                          "there is no profile %s: make it with 'cairn record -o %s "
-                          "COMMAND'",
-                          path, path);
-    if (fd < 0)
-        return fail(error, "cannot open %s: %s", path, strerror(errno));
-    // Asked before reading: a recording that ends in between is complete, and only called growing.
-    enum profile_writer writer = output_is_locked(fd) ? WRITER_OTHER : WRITER_NONE;
-    size_t size;
-    int reason = -check_start(fd);
-    uint8_t *data = reason ? NULL : profile_load_file(fd, &size);
-    reason = reason || data ? reason : errno;
-    struct stat status = {0};
-    fstat(fd, &status);
-    close(fd);
-    if (reason == ENOEXEC)
-        return fail(error,
-                    status.st_size == 0 && S_ISREG(status.st_mode) ? NO_PROFILE ": it is empty"
-                                                                   : NO_PROFILE,
-                    path);
-    if (!data)
-        return fail(error, "cannot read %s: %s", path, strerror(reason));
-    struct profile *profile = snapshot_is_one(data, size)
-                                  ? snapshot_parse(data, size, path, error)
-                                  : profile_parse(data, size, writer, path, error);
-    if (profile)
-        profile->owner = status.st_uid;
-    free(data);
-    return profile;
+        return profile_fail(
+            error, "%s is damaged: nothing that was recorded can be read; record again", name);
+    return failed ? profile_fail(error, "no memory to read %s", name)
+                  : profile_fail(
+                        error,
+                        "%s unpacks to far more than a profile of its size holds: it is damaged, "
+                        "or made to take all memory",
+                        name);
 }

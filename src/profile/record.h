@@ -17,8 +17,8 @@ enum {
 // Kinds of records about the kernel.
 enum { KERNEL_STATE, KERNEL_FUNCTION };
 
-// samples .. purged, the state of a hot tree, waits, switches; without the verdicts
-enum { STATS_SUMS = 15 };
+// samples .. purged, the state of a hot tree, waits .. hook_ns; without the verdicts
+enum { STATS_SUMS = 17 };
 
 enum { ENCODE_NUMBERS = sizeof(struct live_encode) / sizeof(uint64_t) };
 

@@ -2,7 +2,9 @@
 #include "profile/write_records.h"
 #include "profile/contexts.h"
 #include "profile/creations.h"
+#include "profile/place_names.h"
 #include "profile/record.h"
+#include "profile/timeline_records.h"
 #include <string.h>
 
 enum { LARGE_PAYLOAD = 1 << 20 };
@@ -16,12 +18,14 @@ void batch_free(struct batch *batch)
 
 void batch_flush(struct batch *batch)
 {
-    // Trees are dropped before they are written again. The state is last: it says that all is there.
+    // Trees are dropped before they are written again. The state is last: it says that all is
+    // there.
     static const uint8_t order[] = {
         CHUNK_SESSION,  CHUNK_MODULES,   CHUNK_PROCESSES, CHUNK_TREES,       CHUNK_PHASES,
         CHUNK_NAMES,    CHUNK_CREATIONS, CHUNK_ANEW,      CHUNK_NODES,       CHUNK_VALUES,
         CHUNK_NOTES,    CHUNK_RUNS,      CHUNK_ENCODINGS, CHUNK_ALLOCATIONS, CHUNK_CONTEXTS,
-        CHUNK_OVERHEAD, CHUNK_KERNEL,    CHUNK_STATE,
+        CHUNK_OVERHEAD, CHUNK_KERNEL,    CHUNK_TIMELINE,  CHUNK_BLAMES,      CHUNK_PLACES,
+        CHUNK_STATE,
     };
     _Static_assert(sizeof order == CHUNK_TYPES - 1, "every type but the filler has its turn");
     for (unsigned i = 0; i < sizeof order; i++) {
@@ -115,12 +119,12 @@ static void put_numbers(struct bytes *out, uint32_t index, const void *numbers, 
         bytes_put_varint(out, ((const uint64_t *)numbers)[i]);
 }
 
-// Puts all counters of the encode tracker, or of the alloc event.
+// Puts all counters of the encode tracker, of the alloc event, and of what was verified.
 static void put_counts(struct batch *batch, uint32_t index, const struct profile_process *process)
 {
     if (process->encode.functions)
         put_numbers(&batch->payload[CHUNK_ENCODINGS], index, &process->encode, ENCODE_NUMBERS);
-    if (process->alloc.peak)
+    if (process->alloc.peak || process->alloc.verified)
         put_numbers(&batch->payload[CHUNK_ALLOCATIONS], index, &process->alloc, ALLOC_NUMBERS);
 }
 
@@ -136,7 +140,7 @@ void write_process_again(struct batch *batch, uint32_t index, const struct profi
     put_counts(batch, index, process);
 }
 
-static uint64_t told_module(place_t place)
+static uint64_t module_number(place_t place)
 {
     return place ? place_module(place) + 1 : 0;
 }
@@ -148,7 +152,8 @@ static void put_stats(struct bytes *out, const struct live_stats *stats,
         stats->samples,       stats->lost,       stats->unplaced, stats->frames_stack,
         stats->frames_walked, stats->handler_ns, stats->cost_ns,  stats->residue_ns,
         stats->purged,        hot->counters,     hot->floor,      zigzag(hot->made_up),
-        stats->waits,         stats->sparse,     stats->switches,
+        stats->waits,         stats->sparse,     stats->switches, stats->hook_samples,
+        stats->hook_ns,
     };
     bytes_put_varint(out, STATS_SUMS);
     for (unsigned i = 0; i < STATS_SUMS; i++)
@@ -183,7 +188,7 @@ void write_tree(struct batch *batch, uint32_t index, const struct profile_tree *
     bytes_put_varint(out, index);
     bytes_put_varint(out, tree->process);
     bytes_put_varint(out, tree->tid);
-    bytes_put_varint(out, told_module(tree->start));
+    bytes_put_varint(out, module_number(tree->start));
     if (tree->start)
         bytes_put_varint(out, place_offset(tree->start));
     bytes_put_varint(out, tree->threads);
@@ -201,12 +206,12 @@ static uint8_t *put_columns(uint8_t *at, uint32_t first, uint32_t count,
         at = bytes_put_here(at,
                             nodes[i].parent == PROFILE_NO_PARENT ? 0 : first + i - nodes[i].parent);
     for (uint32_t i = 0; i < count; i++)
-        at = bytes_put_here(at, told_module(nodes[i].function));
+        at = bytes_put_here(at, module_number(nodes[i].function));
     for (uint32_t i = 0; i < count; i++)
         if (nodes[i].function)
             at = bytes_put_here(at, place_offset(nodes[i].function));
     for (uint32_t i = 0; i < count; i++)
-        at = bytes_put_here(at, told_module(nodes[i].site));
+        at = bytes_put_here(at, module_number(nodes[i].site));
     for (uint32_t i = 0; i < count; i++)
         if (nodes[i].site)
             at = bytes_put_here(at, zigzag((int64_t)place_offset(nodes[i].site) -
@@ -214,32 +219,40 @@ static uint8_t *put_columns(uint8_t *at, uint32_t first, uint32_t count,
     return at;
 }
 
-static void put_nodes(struct batch *batch, uint32_t tree, uint32_t first, uint32_t count,
-                      const struct profile_node *nodes, const uint64_t *values, unsigned metrics)
+static void put_nodes(struct batch *batch, const struct written_nodes *section)
 {
+    const uint32_t count = section->count;
+    const unsigned metrics = section->metrics;
     struct bytes *out = &batch->payload[CHUNK_NODES];
     uint8_t *at = bytes_room_for_varints(out, 4 + (5 + (size_t)metrics) * count);
     if (!at)
         return;
-    at = bytes_put_here(at, tree);
-    at = bytes_put_here(at, first);
+    at = bytes_put_here(at, section->tree);
+    at = bytes_put_here(at, section->first);
     at = bytes_put_here(at, count);
     at = bytes_put_here(at, metrics);
-    at = put_columns(at, first, count, nodes);
+    at = put_columns(at, section->first, count, section->nodes);
     for (uint64_t i = 0; i < (uint64_t)count * metrics; i++)
-        at = bytes_put_here(at, values[i]);
+        at = bytes_put_here(at, section->values[i]);
     bytes_put_until(out, at);
     batch_flush_large(batch);
 }
 
 // In sections of bounded size, so that a chunk can be closed after each.
-void write_nodes(struct batch *batch, uint32_t tree, uint32_t first, uint32_t count,
-                 const struct profile_node *nodes, const uint64_t *values, unsigned metrics)
+static uint32_t section_of(uint32_t left)
 {
-    for (uint32_t done = 0; done < count; done += WRITE_SECTION) {
-        uint32_t size = count - done < WRITE_SECTION ? count - done : WRITE_SECTION;
-        put_nodes(batch, tree, first + done, size, nodes + done, values + (size_t)done * metrics,
-                  metrics);
+    return left < WRITE_SECTION ? left : WRITE_SECTION;
+}
+
+void write_nodes(struct batch *batch, const struct written_nodes *written)
+{
+    for (uint32_t done = 0; done < written->count; done += WRITE_SECTION) {
+        struct written_nodes section = *written;
+        section.first += done;
+        section.count = section_of(written->count - done);
+        section.nodes += done;
+        section.values += (size_t)done * written->metrics;
+        put_nodes(batch, &section);
     }
 }
 
@@ -249,26 +262,28 @@ void write_anew(struct batch *batch, uint32_t tree)
     bytes_put_varint(&batch->payload[CHUNK_ANEW], tree);
 }
 
-static void put_values(struct batch *batch, uint32_t tree, uint32_t count, const uint32_t *indices,
-                       const uint64_t *values, unsigned metrics)
+static void put_values(struct batch *batch, const struct written_values *section)
 {
+    const uint32_t count = section->count, *indices = section->indices;
     struct bytes *out = &batch->payload[CHUNK_VALUES];
-    bytes_put_varint(out, tree);
+    bytes_put_varint(out, section->tree);
     bytes_put_varint(out, count);
-    bytes_put_varint(out, metrics);
+    bytes_put_varint(out, section->metrics);
     for (uint32_t i = 0; i < count; i++)
         bytes_put_varint(out, i ? indices[i] - indices[i - 1] : indices[i]);
-    for (uint64_t i = 0; i < (uint64_t)count * metrics; i++)
-        bytes_put_varint(out, values[i]);
+    for (uint64_t i = 0; i < (uint64_t)count * section->metrics; i++)
+        bytes_put_varint(out, section->values[i]);
     batch_flush_large(batch);
 }
 
-void write_values(struct batch *batch, uint32_t tree, uint32_t count, const uint32_t *indices,
-                  const uint64_t *values, unsigned metrics)
+void write_values(struct batch *batch, const struct written_values *written)
 {
-    for (uint32_t done = 0; done < count; done += WRITE_SECTION) {
-        uint32_t size = count - done < WRITE_SECTION ? count - done : WRITE_SECTION;
-        put_values(batch, tree, size, indices + done, values + (size_t)done * metrics, metrics);
+    for (uint32_t done = 0; done < written->count; done += WRITE_SECTION) {
+        struct written_values section = *written;
+        section.count = section_of(written->count - done);
+        section.indices += done;
+        section.values += (size_t)done * written->metrics;
+        put_values(batch, &section);
     }
 }
 
@@ -326,10 +341,18 @@ void write_state(struct batch *batch, uint64_t duration_ns, bool complete)
 // afford.
 static int level_for(const struct profile *profile)
 {
-    uint64_t nodes = 0;
-    for (unsigned i = 0; i < profile->tree_count; i++)
-        nodes += profile->trees[i].count;
-    return nodes < 50000 ? 9 : 3;
+    return profile_nodes(profile) < 50000 ? 9 : 3;
+}
+
+void write_blame(struct batch *batch, const struct profile_blame *blame)
+{
+    struct bytes *out = &batch->payload[CHUNK_BLAMES];
+    bytes_put_varint(out, blame->waiter.tree);
+    bytes_put_varint(out, blame->waiter.node);
+    bytes_put_varint(out, blame->holder.tree);
+    bytes_put_varint(out, blame->holder.node);
+    bytes_put_varint(out, blame->ns);
+    bytes_put_varint(out, blame->waits);
 }
 
 void write_profile(struct batch *batch, const struct profile *profile)
@@ -348,10 +371,18 @@ void write_profile(struct batch *batch, const struct profile *profile)
         creations_put_step(batch, i, &profile->creations[i]);
     for (unsigned i = 0; i < profile->tree_count; i++) {
         write_tree(batch, i, &profile->trees[i]);
-        write_nodes(batch, i, 0, profile->trees[i].count, profile->trees[i].nodes,
-                    profile->trees[i].values, profile->metric_count);
+        write_nodes(batch, &(struct written_nodes){.tree = i,
+                                                   .count = profile->trees[i].count,
+                                                   .nodes = profile->trees[i].nodes,
+                                                   .values = profile->trees[i].values,
+                                                   .metrics = profile->metric_count});
         batch_flush_large(batch);
     }
+    for (unsigned i = 0; i < profile->blame_count; i++)
+        write_blame(batch, &profile->blames[i]);
+    timeline_put_start(batch, &profile->timeline);
+    for (unsigned i = 0; i < profile->tree_count; i++)
+        timeline_put_tree(batch, i, &profile->trees[i]);
     for (unsigned i = 0; i < profile->note_count; i++)
         write_note(batch, profile->notes[i]);
     write_overhead(batch, &profile->overhead);
@@ -359,6 +390,10 @@ void write_profile(struct batch *batch, const struct profile *profile)
         write_kernel(batch, profile->kernel);
     for (unsigned i = 0; i < profile->function_count; i++)
         write_function(batch, &profile->functions[i]);
+    for (unsigned i = 0; i < profile->place_count; i++) {
+        place_names_put(batch, &profile->places[i]);
+        batch_flush_large(batch);
+    }
     encode_runs(batch, profile);
     write_state(batch, profile->duration_ns, profile->complete);
     batch_flush(batch);

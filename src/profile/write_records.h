@@ -6,7 +6,7 @@
 // collected in one payload each and become chunks together, because many small chunks would not
 // compress.
 
-#include "profile/chunk.h"
+#include "profile/chunks/chunk.h"
 #include "profile/profile.h"
 
 struct batch {
@@ -37,16 +37,27 @@ void write_tree(struct batch *batch, uint32_t index, const struct profile_tree *
 #define WRITE_SECTION (1u << 16)
 
 // The nodes first .. first + count - 1 of a tree; nodes and values point to the first of them.
-void write_nodes(struct batch *batch, uint32_t tree, uint32_t first, uint32_t count,
-                 const struct profile_node *nodes, const uint64_t *values, unsigned metrics);
+struct written_nodes {
+    uint32_t tree, first, count;
+    const struct profile_node *nodes;
+    const uint64_t *values; // count * metrics
+    unsigned metrics;
+};
+void write_nodes(struct batch *batch, const struct written_nodes *written);
 
 // Drops the nodes of a tree, all of which are written from number 0 on again.
 void write_anew(struct batch *batch, uint32_t tree);
 
 // New values of nodes that were written before; indices ascend.
-void write_values(struct batch *batch, uint32_t tree, uint32_t count, const uint32_t *indices,
-                  const uint64_t *values, unsigned metrics);
+struct written_values {
+    uint32_t tree, count;
+    const uint32_t *indices;
+    const uint64_t *values; // count * metrics
+    unsigned metrics;
+};
+void write_values(struct batch *batch, const struct written_values *written);
 void write_note(struct batch *batch, const char *text);
+void write_blame(struct batch *batch, const struct profile_blame *blame);
 void write_kernel(struct batch *batch, const char *kernel);
 void write_function(struct batch *batch, const struct profile_function *function);
 void write_overhead(struct batch *batch, const struct profile_overhead *overhead);

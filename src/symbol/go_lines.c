@@ -2,7 +2,8 @@
 #include "symbol/go_lines.h"
 #include "base/gotable.h"
 #include "base/memory.h"
-#include "symbol/names.h"
+#include "base/place.h"
+#include "symbol/names/names.h"
 #include <string.h>
 
 #define WORD 8

@@ -6,7 +6,7 @@
 // the recording's own list.
 
 #include "profile/profile.h"
-#include "symbol/pool.h"
+#include "symbol/names/pool.h"
 
 struct kernel_names {
     const struct profile_function **functions; // by where they begin

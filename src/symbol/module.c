@@ -259,9 +259,11 @@ static void resolve_lines(struct module *module, struct lines_query *queries, si
     free(indices);
 }
 
-void module_resolve(struct module *module, const struct module_means *means, unsigned id,
-                    struct lines_query *queries, struct symbol *symbols, size_t count)
+void module_resolve(struct module *module, const struct module_means *means,
+                    const struct module_questions *questions)
 {
+    struct lines_query *queries = questions->queries;
+    const size_t count = questions->count;
     module_open(module, means);
     if (module->lines)
         resolve_lines(module, queries, count);
@@ -269,5 +271,5 @@ void module_resolve(struct module *module, const struct module_means *means, uns
         if (queries[i].count == 0)
             golines_resolve(module->golines, &queries[i]);
     for (size_t i = 0; i < count; i++)
-        combine(module, id, &queries[i], &symbols[i], means->pool);
+        combine(module, questions->id, &queries[i], &questions->symbols[i], means->pool);
 }

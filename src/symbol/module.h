@@ -10,7 +10,8 @@
 #include "symbol/files/embedded.h"
 #include "symbol/files/server.h"
 #include "symbol/go_lines.h"
-#include "symbol/names.h"
+#include "symbol/names/names.h"
+#include "symbol/symbol.h"
 #include "symbol/symtab.h"
 
 enum module_trouble {
@@ -52,9 +53,15 @@ void module_open(struct module *module, const struct module_means *means);
 // May be opened again. Results live in the pool, and stay.
 void module_close(struct module *module);
 
-// Resolves each offset. symbols[i] is filled for queries[i].offset; function is a place in module
+// Offsets to resolve. symbols[i] is filled for queries[i].offset; its function is a place in module
 // number `id`.
-void module_resolve(struct module *module, const struct module_means *means, unsigned id,
-                    struct lines_query *queries, struct symbol *symbols, size_t count);
+struct module_questions {
+    unsigned id;
+    struct lines_query *queries;
+    struct symbol *symbols;
+    size_t count;
+};
+void module_resolve(struct module *module, const struct module_means *means,
+                    const struct module_questions *questions);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "symbol/notes.h"
 #include "base/memory.h"
+#include "base/text/text.h"
 #include "symbol/files/debug_file.h"
 #include "symbol/files/package.h"
 #include <stdlib.h>
@@ -24,7 +25,8 @@ static void note_changed(struct notes *notes, const struct module *module)
     debugfile_hex(module->recorded->build_id, module->recorded->build_id_bytes, then);
     notes_add(notes, pool_format(notes->pool,
                                  "%s has changed since the recording (build id %s then): record "
-                                 "again, or put the old file at /usr/lib/debug/.build-id/%.2s/%s",
+                                 "again, or put the old file at /usr/lib/debug/.build-id/%.2s/%s; "
+                                 "'cairn export -f cairn' keeps names beforehand",
                                  module->recorded->path, then, then, then + 2));
 }
 
@@ -121,6 +123,46 @@ void notes_on_map(struct notes *notes, const char *path, enum perfmap_answer why
                           why == PERFMAP_FOREIGN
                               ? "the file belongs to another user (chown it if they are right)"
                               : "the file is too large"));
+}
+
+// Runtimes that write the names of their code, if they are asked to. Versions may follow: php8.2.
+static const struct runtime {
+    const char *program, *remedy;
+} runtimes[] = {
+    {"node", "node --perf-basic-prof"},
+    {"nodejs", "nodejs --perf-basic-prof"},
+    {"java", "java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit (JDK 17 or later)"},
+    {"dotnet", "DOTNET_PerfMapEnabled=1 in the environment"},
+    {"php", "php -d opcache.jit_debug=0x10"},
+    {"ruby", "ruby --yjit-perf"},
+    {"python", "python3 -X perf (3.12 or later)"},
+    {"erl", "erl +JPperf true"},
+    {"beam.smp", "erl +JPperf true"},
+};
+
+static const char *remedy_for(const char *program)
+{
+    for (size_t i = 0; i < sizeof runtimes / sizeof *runtimes; i++) {
+        const size_t length = strlen(runtimes[i].program);
+        if (strncmp(program, runtimes[i].program, length) == 0 &&
+            !program[length + strspn(program + length, "0123456789.-")])
+            return runtimes[i].remedy;
+    }
+    return NULL;
+}
+
+void notes_on_generated(struct notes *notes, char *const *command)
+{
+    const char *program = command && command[0] ? last_part(command[0]) : "a program";
+    const char *remedy = remedy_for(program);
+    notes_add(notes, remedy ? pool_format(notes->pool,
+                                          "generated code of %s has no names ([jit]): record with "
+                                          "%s",
+                                          program, remedy)
+                            : pool_format(notes->pool,
+                                          "generated code of %s has no names ([jit]): it has "
+                                          "written no /tmp/perf-PID.map",
+                                          program));
 }
 
 void notes_free(struct notes *notes)

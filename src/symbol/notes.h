@@ -21,6 +21,8 @@ void notes_on_module(struct notes *notes, const struct module *module,
 void notes_on_lines(struct notes *notes, const struct module *const *modules, size_t count);
 // A file with the names of generated code that was not read.
 void notes_on_map(struct notes *notes, const char *path, enum perfmap_answer why);
+// Generated code of a process without such a file; its command, as recorded.
+void notes_on_generated(struct notes *notes, char *const *command);
 void notes_free(struct notes *notes);
 
 #endif

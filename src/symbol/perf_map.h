@@ -5,8 +5,8 @@
 // The names that a JIT compiler writes for its code: /tmp/perf-PID.map, lines of "START SIZE NAME"
 // in hex.
 
-#include "symbol/pool.h"
-#include "symbol/spans.h"
+#include "base/spans.h"
+#include "symbol/names/pool.h"
 #include <stdbool.h>
 #include <sys/types.h>
 

@@ -5,7 +5,7 @@
 // The stubs through which a module calls others have no symbols: they are named after what they
 // jump to.
 
-#include "symbol/pool.h"
+#include "symbol/names/pool.h"
 #include "symbol/symtab.h"
 
 // Adds "puts@plt" for each stub with a known target; names live in the pool.

@@ -6,12 +6,7 @@
 // then resolve once (each module is opened once, addresses sorted), then look up.
 
 #include "profile/profile.h"
-
-struct symbol_frame {
-    const char *function; // demangled; "module+0x123" where nothing is known. Never NULL
-    const char *file;     // NULL if not known
-    unsigned line;        // 0 if not known
-};
+#include "symbol/names/symbol_frame.h"
 
 // The symbols of a place: the function that holds it and, before it, functions inlined there.
 struct symbol {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "base/memory.h"
+#include "profile/place_names.h"
 #include "symbol/kernel_names.h"
 #include "symbol/module.h"
 #include "symbol/notes.h"
@@ -216,13 +217,26 @@ static const struct perfmap *map_of(struct symbols *symbols, unsigned process)
     return &known->map;
 }
 
+// A module matters if at least one sample in fifty fell into it.
+enum { MATTERS_ONE_IN = 50 };
+
+// Code of a runtime that has written no names.
+static void hint_at_map(struct symbols *symbols, unsigned process, const struct perfmap *map)
+{
+    const uint64_t heat = symbols->heat[MODULE_ANONYMOUS];
+    if (map && map->count == 0 && heat && heat >= symbols->total_heat / MATTERS_ONE_IN)
+        notes_on_generated(&symbols->notes, symbols->profile->processes[process].command);
+}
+
 static void answer_anonymous(struct symbols *symbols, struct answer *answer)
 {
     const struct perfmap *map = map_of(symbols, answer->process);
     uint64_t start;
     const char *name = map ? perfmap_find(map, place_offset(answer->place), &start) : NULL;
     answer_plainly(symbols, answer, name ? name : "[jit]");
-    if (name)
+    if (!name)
+        hint_at_map(symbols, answer->process, map);
+    else
         answer->symbol.function = place_make(MODULE_ANONYMOUS, start);
 }
 
@@ -238,6 +252,43 @@ static bool is_kernel(const struct symbols *symbols, unsigned module)
 {
     return module < symbols->module_count &&
            profile_is_kernel(symbols->modules[module].recorded->path);
+}
+
+// All that is known of it are names of places.
+static bool is_runtime(const struct symbols *symbols, unsigned module)
+{
+    return module < symbols->module_count &&
+           (profile_is_runtime(symbols->modules[module].recorded->path) ||
+            profile_is_files(symbols->modules[module].recorded->path));
+}
+
+// A place whose names another tool, or the program's runtime, has found.
+static bool answer_named(struct symbols *symbols, struct answer *answer)
+{
+    const struct profile_place *known = place_names_find(symbols->profile, answer->place);
+    if (!known)
+        return false;
+    struct symbol_frame *frames = pool_take(&symbols->pool, known->line_count * sizeof *frames);
+    for (uint32_t i = 0; i < known->line_count; i++)
+        frames[i] = (struct symbol_frame){
+            .function = pool_string(&symbols->pool, known->lines[i].function),
+            .file =
+                *known->lines[i].file ? pool_string(&symbols->pool, known->lines[i].file) : NULL,
+            .line = known->lines[i].line,
+        };
+    answer->symbol = (struct symbol){known->line_count, frames, known->begin};
+    answer->resolved = true;
+    return true;
+}
+
+// Takes them out of those that are pending.
+static size_t answer_all_named(struct symbols *symbols, size_t pending)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < pending; i++)
+        if (!answer_named(symbols, symbols->pending[i]))
+            symbols->pending[left++] = symbols->pending[i];
+    return left;
 }
 
 static struct module_means means_of(struct symbols *symbols)
@@ -280,7 +331,7 @@ static void answer_file(struct symbols *symbols, unsigned id, struct answer **an
     struct symbol *found = memory_array(count, sizeof *found);
     for (size_t i = 0; i < count; i++)
         queries[i].offset = place_offset(answers[i]->place);
-    module_resolve(module, &means, id, queries, found, count);
+    module_resolve(module, &means, &(struct module_questions){id, queries, found, count});
     for (size_t i = 0; i < count; i++) {
         answers[i]->symbol = found[i];
         answers[i]->resolved = true;
@@ -319,7 +370,8 @@ static int hottest_first(const void *left, const void *right)
 static void answer_group(struct symbols *symbols, const struct group *group)
 {
     const bool kernel = is_kernel(symbols, group->id);
-    if (group->id >= MODULE_VDSO && group->id < symbols->module_count && !kernel) {
+    if (group->id >= MODULE_VDSO && group->id < symbols->module_count && !kernel &&
+        !is_runtime(symbols, group->id)) {
         answer_file(symbols, group->id, group->answers, group->count);
         return;
     }
@@ -332,9 +384,8 @@ static void answer_group(struct symbols *symbols, const struct group *group)
             answer_plainly(symbols, group->answers[i], "[unknown]");
 }
 
-// A module matters if at least one sample in fifty fell into it; three hints are as many as anyone
-// reads.
-enum { MATTERS_ONE_IN = 50, MOST_HINTS = 3 };
+// Three hints are as many as anyone reads.
+enum { MOST_HINTS = 3 };
 
 static void hint_at_lines(struct symbols *symbols, const struct group *groups, size_t count)
 {
@@ -349,7 +400,7 @@ static void hint_at_lines(struct symbols *symbols, const struct group *groups, s
                 ? groups[i].heat >= symbols->total_heat / MATTERS_ONE_IN && groups[i].heat
                 : groups[i].count * MATTERS_ONE_IN >= pending;
         if (!matters || id < MODULE_FIRST_FILE || id >= symbols->module_count ||
-            symbols->hinted[id] || is_kernel(symbols, id))
+            symbols->hinted[id] || is_kernel(symbols, id) || is_runtime(symbols, id))
             continue;
         const struct module *module = &symbols->modules[id];
         symbols->hinted[id] = true;
@@ -368,6 +419,7 @@ void symbols_resolve(struct symbols *symbols)
     if (pending == 0)
         return;
     symbols->pending_count = 0;
+    pending = answer_all_named(symbols, pending);
     qsort(symbols->pending, pending, sizeof *symbols->pending, by_place);
     size_t capacity = 16;
     struct group *groups = memory_array(capacity, sizeof *groups);
@@ -412,6 +464,8 @@ enum symbol_quality symbols_quality(const struct symbols *symbols, unsigned modu
         return SYMBOLS_NONE;
     if (is_kernel(symbols, module))
         return SYMBOLS_TABLE;
+    if (is_runtime(symbols, module))
+        return SYMBOLS_OWN;
     // Asked before anything in it was wanted: opening is knowing, and no change that a caller could
     // see.
     struct symbols *mutable = (struct symbols *)symbols;

@@ -5,8 +5,8 @@
 // The functions of one module by their symbols, out of any number of symbol tables. All addresses
 // are offsets of places: relative to the module's lowest loaded address.
 
+#include "base/spans.h"
 #include "symbol/files/object.h"
-#include "symbol/spans.h"
 
 struct symtab_symbol {
     const char *name; // raw; lives as long as the object it came from

@@ -24,6 +24,17 @@ static size_t readable_code(const struct edge *statement, const struct edge *fra
     return pc % PAGE;
 }
 
+ref_t frame_below_statement(struct arena *arena, ref_t tree, ref_t statement, place_t place)
+{
+    const struct edge *at = edge_of(arena, statement);
+    if (at->function || !at->site || UNLIKELY(tree_forgets(arena, tree)))
+        return statement;
+    const ref_t parent = ((const struct node *)arena_at(arena, statement))->parent;
+    const ref_t frame = tree_child(arena, tree, parent, tree_edge(arena, tree, at->site, place));
+    const ref_t node = frame ? tree_child(arena, tree, frame, tree_edge(arena, tree, place, 0)) : 0;
+    return node ? node : statement;
+}
+
 ref_t kernel_frames_node(struct arena *arena, ref_t tree, ref_t statement, const void *ucontext)
 {
     const struct edge *at = edge_of(arena, statement);
@@ -34,10 +45,7 @@ ref_t kernel_frames_node(struct arena *arena, ref_t tree, ref_t statement, const
         arch_system_call(ucontext, readable_code(at, edge_of(arena, parent), ucontext));
     if (number == ARCH_CALL_NONE)
         return statement;
-    const place_t call = place_of_system_call(number);
-    const ref_t frame = tree_child(arena, tree, parent, tree_edge(arena, tree, at->site, call));
-    const ref_t node = frame ? tree_child(arena, tree, frame, tree_edge(arena, tree, call, 0)) : 0;
-    return node ? node : statement;
+    return frame_below_statement(arena, tree, statement, place_of_system_call(number));
 }
 
 ref_t kernel_frames_below(struct arena *arena, ref_t tree, ref_t statement, const uint64_t *address,

@@ -14,6 +14,10 @@
 
 #include "tree/tree.h"
 
+// The same for another frame that no tracker finds: that of a place, which the code of a statement
+// works on. The statement itself if there is no memory, or the tree forgets. Signal-safe.
+ref_t frame_below_statement(struct arena *arena, ref_t tree, ref_t statement, place_t place);
+
 // The node to charge for a sample that a tracker has found that statement for: one of the kernel,
 // if that has worked for the interrupted code, else the statement itself. Signal-safe.
 ref_t kernel_frames_node(struct arena *arena, ref_t tree, ref_t statement, const void *ucontext);

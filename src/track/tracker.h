@@ -22,7 +22,6 @@
 struct calls_thread;
 struct trigger_thread;
 struct stack_cache;
-struct encode_event_cache;
 
 // A thread, as trackers see it. In the thread's own record; zeroed before tracker->open().
 struct tracked {
@@ -30,9 +29,8 @@ struct tracked {
     struct calls_thread *calls;     // calls
     struct trigger_thread *trigger; // a stack sample at every N-th call
     // For events that the program causes itself, once there are some:
-    struct stack_cache *stack_cache;  // walks that need not be repeated
-    struct encode_event_cache *notes; // encode: numbers that a walk has confirmed
-    uint32_t walks;                   // before there was a stack cache
+    struct stack_cache *stack_cache; // walks that need not be repeated
+    uint32_t walks;                  // before there was a stack cache
 };
 
 // The process, for its tracker.
@@ -45,21 +43,12 @@ struct tracker_process {
     void (*note)(const char *text); // a line for the user
 };
 
-// A thread's tree and stack, for its tracker.
-struct tracker_place {
-    struct arena *arena;
-    ref_t tree;
-    struct live_stats *stats;
-    pid_t thread;
-    struct unwind_bounds stack;
-};
-
-// Where the program has called a function of ours.
-struct caller_registers {
-    uintptr_t pc, sp, bp; // as they are when that returns
-};
-
 struct tracker {
+    // A line for the user that says what is missing where the program has an unwinder of its own.
+    // NULL: nothing is.
+    const char *(*unwinder_note)(const struct live_options *options);
+    bool patches; // rewrites code: functions whose runtime looks up return addresses are left alone
+
     // The process. In normal context, before a thread is profiled. 0 or -errno; a process in which
     // the tracker cannot work, but walks can, gets a note.
     int (*start)(const struct tracker_process *process);
@@ -76,7 +65,10 @@ struct tracker {
 
     // The node of the interrupted code; 0: not now. Signal-safe, all signals blocked.
     ref_t (*locate)(struct tracked *tracked, void *ucontext, uint64_t weight);
-    // The node of the program's code that has called us; 0: not now. In normal context, or in a
+    // True if the tracker's own hooks were interrupted: that time is none of the program's.
+    // Signal-safe. NULL: there are no hooks whose time counts.
+    bool (*is_hook)(const void *ucontext);
+    // The node of the program's code that has called a function of ours; 0: not now. In normal context, or in a
     // handler of the program's that has not interrupted another call of this.
     ref_t (*locate_caller)(struct tracked *tracked, const struct caller_registers *caller,
                            uint64_t weight);
@@ -99,7 +91,7 @@ struct tracker {
 // That of the recording; walk until there is one.
 extern const struct tracker *tracker;
 
-void tracker_choose(enum live_tracker which);
+const struct tracker *tracker_of(enum live_tracker which);
 
 // The calling thread's handlers and hooks find it from now on; NULL: they find nothing. Signal-safe.
 void tracked_adopt(struct tracked *tracked);
@@ -135,6 +127,11 @@ void trackers_after_fork(const struct tracker_process *process);
 
 // tracker->doubt(), for assembly, too.
 void tracker_doubt(void);
+
+static inline bool tracker_is_hook(const void *ucontext)
+{
+    return tracker->is_hook && tracker->is_hook(ucontext);
+}
 
 static inline void tracker_enter(uintptr_t root, struct unwind_bounds stack)
 {

@@ -2,11 +2,12 @@
 // The three trackers, each as a struct tracker.
 
 #include "base/agent_code.h"
-#include "base/agent_map.h"
 #include "base/likely.h"
+#include "base/system/agent_map.h"
 #include "patch/entries/entries.h"
 #include "track/calls/bursts/burst.h"
 #include "track/calls/call_sites.h"
+#include "track/calls/find_caller.h"
 #include "track/calls/trigger/call_trigger.h"
 #include "track/encode/contexts/event_context.h"
 #include "track/encode/encode.h"
@@ -21,6 +22,11 @@
 #define WALKS_WITHOUT 100 // a thread with few events does not remember its walks
 
 static struct tracker_process process;
+
+static const struct tree_traits *tree_of_recording(void)
+{
+    return tree_traits_of(process.options->tree);
+}
 
 // The context that a handler would see which has interrupted the call.
 static void interrupt_at(ucontext_t *context, const struct caller_registers *caller)
@@ -37,13 +43,13 @@ static void interrupt_at(ucontext_t *context, const struct caller_registers *cal
 static size_t alloc_slack(const struct live_options *options)
 {
     const size_t near = options->bounded_depth > 0 ? (options->bounded_depth - 1) / 4 : 0;
-    return options->tree == LIVE_TREE_BOUNDED && near < ALLOC_SLACK ? near : ALLOC_SLACK;
+    return tree_of_recording()->weighs_edges && near < ALLOC_SLACK ? near : ALLOC_SLACK;
 }
 
 static int open_trigger(struct tracked *tracked, const struct tracker_place *place)
 {
     const struct live_options *options = process.options;
-    tracked->trigger = agent_map_map(sizeof *tracked->trigger);
+    tracked->trigger = agent_map(sizeof *tracked->trigger);
     if (!tracked->trigger)
         return -ENOMEM;
     tracked->walker.keeps_returns = 0; // frames count calls
@@ -64,11 +70,10 @@ static int open_walker(struct tracked *tracked, const struct tracker_place *plac
 {
     const struct live_options *options = process.options;
     struct walker *walker = &tracked->walker;
-    const int error =
-        walk_open(walker, place->arena, place->tree, place->stats, place->stack, marker);
-    if (options->tree == LIVE_TREE_BOUNDED)
+    const int error = walk_open(walker, place, marker);
+    if (walker->kind.weighs_edges)
         walker->limit = options->bounded_depth;
-    if (live_has(options, LIVE_EVENT_ALLOC)) {
+    if (live_has_counted(options)) {
         walker->keeps_returns = 0; // bytes is what a report shows, not how often
         walker->slack = alloc_slack(options);
     }
@@ -77,7 +82,10 @@ static int open_walker(struct tracked *tracked, const struct tracker_place *plac
 
 static int walk_tracker_open(struct tracked *tracked, const struct tracker_place *place)
 {
-    return open_walker(tracked, place, process.options->marker && !arch_protects_returns());
+    const struct live_options *options = process.options;
+    const int error = open_walker(tracked, place, options->marker && !arch_protects_returns());
+    tracked->walker.with_python = !options->trigger && !tree_of_recording()->has_buffer;
+    return error;
 }
 
 static int walk_tracker_start(const struct tracker_process *with)
@@ -95,11 +103,20 @@ static void walk_tracker_close(struct tracked *tracked)
 {
     walk_close(&tracked->walker);
     if (tracked->trigger)
-        agent_map_unmap(tracked->trigger, sizeof *tracked->trigger);
+        agent_unmap(tracked->trigger, sizeof *tracked->trigger);
     if (tracked->stack_cache)
-        agent_map_unmap(tracked->stack_cache, sizeof *tracked->stack_cache);
+        agent_unmap(tracked->stack_cache, sizeof *tracked->stack_cache);
     tracked->trigger = NULL;
     tracked->stack_cache = NULL;
+}
+
+static const char *walk_tracker_unwinder_note(const struct live_options *options)
+{
+    return options->marker
+               ? "a program has an unwinder of its own (libunwind, or whatever asks for all unwind "
+                 "tables), which would see the marker: none was placed, and returns were not "
+                 "counted"
+               : NULL; // there would be no marker anyway
 }
 
 static void walk_tracker_turn_to(struct tracked *tracked, ref_t tree, struct live_stats *stats)
@@ -117,12 +134,11 @@ static __attribute__((noinline)) ref_t
 walk_and_keep(struct tracked *tracked, const struct caller_registers *caller, uint64_t weight)
 {
     struct walker *walker = &tracked->walker;
-    const ref_t node = walk_here(walker, caller->pc, caller->sp, caller->bp, weight);
-    if (!tracked->stack_cache && process.options->tree == LIVE_TREE_FULL &&
-        ++tracked->walks > WALKS_WITHOUT)
-        tracked->stack_cache = agent_map_map(sizeof *tracked->stack_cache);
+    const ref_t node = walk_here(walker, caller, weight);
+    if (!tracked->stack_cache && tree_of_recording()->keeps_all && ++tracked->walks > WALKS_WITHOUT)
+        tracked->stack_cache = agent_map(sizeof *tracked->stack_cache);
     if (tracked->stack_cache)
-        stack_cache_keep(tracked->stack_cache, walker, caller->pc, caller->sp, caller->bp, node);
+        stack_cache_keep(tracked->stack_cache, walker, caller, node);
     return node;
 }
 
@@ -130,7 +146,7 @@ walk_and_keep(struct tracked *tracked, const struct caller_registers *caller, ui
 static ref_t verified(struct tracked *tracked, const struct caller_registers *caller,
                       uint64_t weight, ref_t remembered)
 {
-    const ref_t node = walk_here(&tracked->walker, caller->pc, caller->sp, caller->bp, weight);
+    const ref_t node = walk_here(&tracked->walker, caller, weight);
     atomic_fetch_add_explicit(&process.alloc->verified, 1, memory_order_relaxed);
     if (node != remembered)
         atomic_fetch_add_explicit(&process.alloc->mismatches, 1, memory_order_relaxed);
@@ -141,21 +157,28 @@ static ref_t walk_tracker_locate_caller(struct tracked *tracked,
                                         const struct caller_registers *caller, uint64_t weight)
 {
     const ref_t node = LIKELY(tracked->stack_cache != NULL)
-                           ? stack_cache_find(tracked->stack_cache, &tracked->walker, caller->pc,
-                                              caller->sp, caller->bp)
+                           ? stack_cache_find(tracked->stack_cache, &tracked->walker, caller)
                            : 0;
     if (!LIKELY(node != 0))
         return walk_and_keep(tracked, caller, weight);
     return LIKELY(!process.options->verify) ? node : verified(tracked, caller, weight, node);
 }
 
+static void walk_tracker_jump(const void *buffer, const void *frame)
+{
+    if (walk_current)
+        walk_jump(walk_current, arch_jump_goal(buffer), frame);
+}
+
 static const struct tracker walk_tracker = {
+    .unwinder_note = walk_tracker_unwinder_note,
     .start = walk_tracker_start,
     .open = walk_tracker_open,
     .close = walk_tracker_close,
     .turn_to = walk_tracker_turn_to,
     .locate = walk_tracker_locate,
     .locate_caller = walk_tracker_locate_caller,
+    .jump = walk_tracker_jump,
 };
 
 // ---- calls
@@ -163,7 +186,7 @@ static const struct tracker walk_tracker = {
 // Calls count for one each, in trees whose nodes are what they are for good.
 static bool counts_exactly(const struct live_options *options)
 {
-    return options->tree == LIVE_TREE_FULL && !options->burst_interval_ns;
+    return tree_of_recording()->keeps_all && !options->burst_interval_ns;
 }
 
 static int calls_tracker_start(const struct tracker_process *with)
@@ -191,15 +214,14 @@ static int calls_tracker_open(struct tracked *tracked, const struct tracker_plac
 {
     const struct live_options *options = process.options;
     tracked->walker.stack = place->stack;
-    tracked->calls = agent_map_map(sizeof *tracked->calls);
+    tracked->calls = agent_map(sizeof *tracked->calls);
     if (!tracked->calls)
         return -ENOMEM;
-    const int error = calls_open(tracked->calls, place->arena, place->tree, place->stats,
-                                 place->thread, place->stack);
+    const int error = calls_open(tracked->calls, place);
     tracked->calls->folds = options->fold_recursion;
     tracked->calls->beside = options->event != LIVE_EVENT_CALLS;
     tracked->calls->exact = counts_exactly(options);
-    if (tracked->calls->beside && options->tree == LIVE_TREE_HOT)
+    if (tracked->calls->beside && tree_of_recording()->has_errors)
         tracked->calls->amount = 0; // its counts are the event's
     return error;
 }
@@ -209,7 +231,7 @@ static void calls_tracker_close(struct tracked *tracked)
     if (!tracked->calls)
         return;
     calls_close(tracked->calls);
-    agent_map_unmap(tracked->calls, sizeof *tracked->calls);
+    agent_unmap(tracked->calls, sizeof *tracked->calls);
     tracked->calls = NULL;
 }
 
@@ -245,11 +267,13 @@ static uint64_t calls_tracker_owed(const struct tracked *tracked)
 }
 
 static const struct tracker calls_tracker = {
+    .patches = true,
     .start = calls_tracker_start,
     .open = calls_tracker_open,
     .close = calls_tracker_close,
     .locate = calls_tracker_locate,
     .locate_caller = calls_tracker_locate_caller,
+    .is_hook = caller_was_hook,
     .first_tick = calls_tracker_first_tick,
     .tick = calls_tracker_tick,
     .owed = calls_tracker_owed,
@@ -268,16 +292,20 @@ static int encode_tracker_start(const struct tracker_process *with)
 static int encode_tracker_open(struct tracked *tracked, const struct tracker_place *place)
 {
     const int error = open_walker(tracked, place, false);
-    tracked->walker.whole = process.options->tree == LIVE_TREE_BOUNDED;
+    tracked->walker.whole = tree_of_recording()->weighs_edges;
     return error;
 }
 
 static void encode_tracker_close(struct tracked *tracked)
 {
     walk_tracker_close(tracked);
-    if (tracked->notes)
-        agent_map_unmap(tracked->notes, sizeof *tracked->notes);
-    tracked->notes = NULL;
+}
+
+static const char *encode_tracker_unwinder_note(const struct live_options *options)
+{
+    (void)options;
+    return "a program has an unwinder of its own (libunwind, or whatever asks for all unwind "
+           "tables), which would see the stubs of rewritten calls: its stacks were walked";
 }
 
 static void encode_tracker_enter(uintptr_t root, struct unwind_bounds stack)
@@ -297,24 +325,16 @@ static ref_t encode_tracker_locate(struct tracked *tracked, void *ucontext, uint
 }
 
 // Where the tree keeps its nodes: by the number, or by a walk that may confirm it.
-static ref_t locate_by_note(struct tracked *tracked, const struct caller_registers *caller,
-                            uint64_t weight)
+static ref_t locate_by_number(struct tracked *tracked, const struct caller_registers *caller,
+                              uint64_t weight)
 {
     struct walker *walker = &tracked->walker;
-    if (!tracked->notes) {
-        tracked->notes = agent_map_map(sizeof *tracked->notes);
-        if (!tracked->notes)
-            return walk_here(walker, caller->pc, caller->sp, caller->bp, weight);
-    }
-    ref_t node = encode_event_node(tracked->notes, walker, caller->pc, caller->sp);
+    ref_t node = encode_event_node(walker, caller->pc, caller->sp);
     if (LIKELY(node != 0))
         return node;
     agent_code_begin();
     node = walk_tracker_locate_caller(tracked, caller, weight);
-    if (LIKELY(!tracked->notes->due))
-        process.encode->walked++; // one may be lost, with threads
-    else
-        encode_event_walked(tracked->notes, walker, caller->pc, caller->sp, caller->bp, node);
+    encode_event_walked(walker, caller, node);
     agent_code_end();
     return node;
 }
@@ -324,8 +344,8 @@ static ref_t encode_tracker_locate_caller(struct tracked *tracked,
 {
     if (!encode_current)
         return walk_tracker_locate_caller(tracked, caller, weight);
-    if (process.options->tree == LIVE_TREE_FULL)
-        return locate_by_note(tracked, caller, weight);
+    if (tree_of_recording()->keeps_all)
+        return locate_by_number(tracked, caller, weight);
     ucontext_t context = {.uc_flags = 0};
     interrupt_at(&context, caller);
     agent_code_begin();
@@ -335,6 +355,8 @@ static ref_t encode_tracker_locate_caller(struct tracked *tracked,
 }
 
 static const struct tracker encode_tracker = {
+    .unwinder_note = encode_tracker_unwinder_note,
+    .patches = true,
     .start = encode_tracker_start,
     .open = encode_tracker_open,
     .close = encode_tracker_close,
@@ -352,14 +374,14 @@ static const struct tracker encode_tracker = {
 
 const struct tracker *tracker = &walk_tracker;
 
-void tracker_choose(enum live_tracker which)
+const struct tracker *tracker_of(enum live_tracker which)
 {
     static const struct tracker *const trackers[] = {
         [LIVE_TRACKER_WALK] = &walk_tracker,
         [LIVE_TRACKER_CALLS] = &calls_tracker,
         [LIVE_TRACKER_ENCODE] = &encode_tracker,
     };
-    tracker = trackers[which < sizeof trackers / sizeof *trackers ? which : LIVE_TRACKER_WALK];
+    return trackers[which < sizeof trackers / sizeof *trackers ? which : LIVE_TRACKER_WALK];
 }
 
 void tracker_doubt(void)

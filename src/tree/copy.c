@@ -91,7 +91,6 @@ ref_t tree_copy(struct arena *to, const struct stable_tree *stable, const struct
     tree->kind = original->kind;
     tree->metrics = copying.blocks[EXACT] ? 1 : 2;
     tree->root = stable_at(stable, 0)->ref;
-    atomic_store_explicit(&tree->nodes, stable->count, memory_order_relaxed);
     atomic_store_explicit(&tree->forgets,
                           atomic_load_explicit(&original->forgets, memory_order_relaxed),
                           memory_order_relaxed);

@@ -26,7 +26,6 @@ static void free_node(struct arena *arena, struct tree *tree, ref_t ref)
     node->child = 0;
     node->sibling = hot->free_node;
     hot->free_node = ref;
-    tree_count_nodes(tree, -1);
 }
 
 // True if neither the context itself is of use, nor what is below it.
@@ -116,7 +115,6 @@ static inline ref_t use_free_node(struct arena *arena, struct tree *tree, ref_t 
     node->value[0] = node->value[1] = 0;
     // A reader that sees the edge also sees the parent.
     __atomic_store_n(&node->edge, edge, __ATOMIC_RELEASE);
-    tree_count_nodes(tree, 1);
     return made;
 }
 
@@ -127,7 +125,7 @@ static ref_t node_for(struct arena *arena, ref_t ref, ref_t parent, ref_t edge)
     edge |= TREE_UNMONITORED;
     if (!hot->free_node) {
         if ((hot->block && !tree_block_is_full(arena, hot->block)) || grow(arena, ref))
-            return tree_node_new(arena, ref, hot->block, parent, edge);
+            return tree_node_new(arena, hot->block, parent, edge);
         if (!make_space(arena, ref))
             return 0;
     }
@@ -191,6 +189,12 @@ static inline ref_t go_to_child(struct arena *arena, ref_t ref, ref_t parent, re
 ref_t hot_child(struct arena *arena, ref_t ref, ref_t parent, ref_t edge)
 {
     return go_to_child(arena, ref, parent, edge);
+}
+
+ref_t hot_unplaced(struct arena *arena, ref_t ref, ref_t frame)
+{
+    const struct tree *tree = tree_at(arena, ref);
+    return frame ? living(arena, tree, frame) : tree->root;
 }
 
 // An event in the current context.

@@ -64,6 +64,9 @@ uint64_t hot_room(const struct arena *arena, const struct tree *tree);
 void hot_spend(const struct arena *arena, const struct tree *tree, uint64_t bytes);
 
 ref_t hot_child(struct arena *arena, ref_t tree, ref_t parent, ref_t edge);
+// The frame itself, or the root for one that is free: there are no statements.
+ref_t hot_unplaced(struct arena *arena, ref_t tree, ref_t frame);
+
 void hot_charge(struct arena *arena, ref_t tree, ref_t node, uint64_t amount);
 
 // Both in one.

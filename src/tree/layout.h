@@ -19,12 +19,11 @@
 
 #include "tree/tree.h"
 
-#define TREE_MOST_METRICS 16
+#define TREE_MOST_METRICS 40
 
 struct tree {
     _Atomic ref_t first_block; // struct node_block; the owner writes it once, last
     uint32_t metrics;
-    _Atomic uint64_t nodes;
     ref_t root;
     uint32_t kind;            // enum tree_kind
     _Atomic uint32_t forgets; // nodes come and go: always, or since the arena was full
@@ -109,6 +108,20 @@ static inline uint32_t tree_mix(uint64_t value)
     return (uint32_t)(value >> 32);
 }
 
+// How a kind of tree does what tree.h says; tree.c has the table.
+struct tree_functions {
+    struct tree_traits traits;
+    ref_t (*make)(struct arena *arena, const struct tree_options *options);
+    // In a tree that forgets.
+    ref_t (*child)(struct arena *arena, ref_t tree, ref_t parent, ref_t edge);
+    ref_t (*call)(struct arena *arena, ref_t tree, ref_t parent, ref_t edge, uint64_t amount);
+    void (*charge)(struct arena *arena, ref_t tree, ref_t node, uint64_t amount);
+    void (*pin)(struct arena *arena, ref_t tree, ref_t node); // NULL: nothing need be kept
+
+    ref_t (*unplaced)(struct arena *arena, ref_t tree, ref_t frame);
+    bool charges_late; // an addition by another thread is right, in nodes that are not free
+};
+
 static inline bool tree_is_forgetting(const struct tree *tree)
 {
     return atomic_load_explicit(&tree->forgets, memory_order_relaxed) != 0;
@@ -143,18 +156,8 @@ static inline bool tree_block_is_full(const struct arena *arena, ref_t ref)
     return atomic_load_explicit(&block->used, memory_order_relaxed) >= block->capacity;
 }
 
-// Counts of nodes, for readers.
-static inline void tree_count_nodes(struct tree *tree, int64_t change)
-{
-    // The owner writes; a count for readers that orders nothing, so relaxed.
-    atomic_store_explicit(
-        &tree->nodes, atomic_load_explicit(&tree->nodes, memory_order_relaxed) + (uint64_t)change,
-        memory_order_relaxed);
-}
-
 // The next node of a block that is not full.
-static inline ref_t tree_node_new(struct arena *arena, ref_t tree, ref_t ref, ref_t parent,
-                                  ref_t edge)
+static inline ref_t tree_node_new(struct arena *arena, ref_t ref, ref_t parent, ref_t edge)
 {
     struct node_block *block = arena_at(arena, ref);
     uint32_t used = atomic_load_explicit(&block->used, memory_order_relaxed);
@@ -164,7 +167,6 @@ static inline ref_t tree_node_new(struct arena *arena, ref_t tree, ref_t ref, re
     // The owner writes, scanning readers read. Release: a reader that sees the count sees the
     // node's key.
     atomic_store_explicit(&block->used, used + 1, memory_order_release);
-    tree_count_nodes(tree_at(arena, tree), 1);
     return node;
 }
 

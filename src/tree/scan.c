@@ -1,67 +1,54 @@
 // SPDX-License-Identifier: MIT
+#include "tree/block_walk.h"
 #include "tree/hot.h"
-#include "tree/layout.h"
 #include "tree/tree.h"
 #include <errno.h>
 
-static bool inside(uint64_t arena_bytes, ref_t ref, uint64_t bytes)
+struct scanning {
+    const struct arena *arena;
+    bool (*visit)(void *context, ref_t ref, const struct node *node);
+    void *context;
+    unsigned metrics; // the least that a node has
+    int64_t visited;
+    bool damaged;
+};
+
+static bool scan_run(void *context, const struct block_run *run)
 {
-    return ref != 0 && (uint64_t)ref * 8 + bytes <= arena_bytes;
+    struct scanning *scanning = context;
+    scanning->damaged = run->metrics < scanning->metrics;
+    for (uint32_t i = 0; i < run->count && !scanning->damaged; i++) {
+        const ref_t ref = tree_node_of_run(run, i);
+        const struct node *node = arena_at(scanning->arena, ref);
+        if (__atomic_load_n(&node->edge, __ATOMIC_RELAXED) == 0)
+            continue; // free
+        scanning->visited++;
+        if (!scanning->visit(scanning->context, ref, node))
+            return false;
+    }
+    return !scanning->damaged;
 }
 
-int64_t tree_scan(const struct arena *arena, uint64_t arena_bytes, ref_t tree_ref,
+int64_t tree_scan(const struct arena *arena, uint64_t arena_bytes, ref_t tree,
                   bool (*visit)(void *context, ref_t ref, const struct node *node), void *context)
 {
-    if (!inside(arena_bytes, tree_ref, sizeof(struct tree)))
+    struct scanning scanning = {.arena = arena, .visit = visit, .context = context};
+    if (!is_inside(arena_bytes, tree, sizeof(struct tree)))
         return -EBADMSG;
-    const struct tree *tree = arena_at(arena, tree_ref);
     // Read once: the profiled program may overwrite it at any time.
-    unsigned metrics = __atomic_load_n(&tree->metrics, __ATOMIC_RELAXED);
-    ref_t at = atomic_load_explicit(&tree->first_block, memory_order_acquire);
-    if (at == 0)
+    const struct tree *head = arena_at(arena, tree);
+    scanning.metrics = __atomic_load_n(&head->metrics, __ATOMIC_RELAXED);
+    if (atomic_load_explicit(&head->first_block, memory_order_acquire) == 0)
         return 0; // being made
-    if (metrics == 0 || metrics > TREE_MOST_METRICS)
+    if (scanning.metrics == 0 || scanning.metrics > TREE_MOST_METRICS)
         return -EBADMSG;
-
-    // No arena holds more nodes than this.
-    uint64_t bytes_left = arena_bytes;
-    int64_t visited = 0;
-    struct tree_chain chain = {0};
-    while (at) {
-        if (tree_chain_repeats(&chain, at))
-            return -EBADMSG;
-        if (!inside(arena_bytes, at, sizeof(struct node_block)))
-            return -EBADMSG;
-        const struct node_block *block = arena_at(arena, at);
-        // `next` before `used`: a block has a successor only once it is full. So a reader that
-        // continues with the successor has seen this block whole, and no child before its parent.
-        // Acquire pairs with the releases in tree.c.
-        ref_t next = atomic_load_explicit(&block->next, memory_order_acquire);
-        uint32_t used = atomic_load_explicit(&block->used, memory_order_acquire);
-        // A full tree that has begun to forget has blocks of nodes with more values.
-        const unsigned values = __atomic_load_n(&block->metrics, __ATOMIC_RELAXED);
-        uint64_t bytes = sizeof *block + used * (uint64_t)tree_node_bytes(values);
-        if (values < metrics || values > TREE_MOST_METRICS || !inside(arena_bytes, at, bytes) ||
-            bytes > bytes_left)
-            return -EBADMSG;
-        bytes_left -= bytes;
-        for (uint32_t i = 0; i < used; i++) {
-            const ref_t ref = tree_node_in_block(at, values, i);
-            const struct node *node = arena_at(arena, ref);
-            if (__atomic_load_n(&node->edge, __ATOMIC_RELAXED) == 0)
-                continue; // free
-            visited++;
-            if (!visit(context, ref, node))
-                return visited;
-        }
-        at = next;
-    }
-    return visited;
+    const int result = tree_each_run(arena, arena_bytes, tree, scan_run, &scanning);
+    return result < 0 || scanning.damaged ? -EBADMSG : scanning.visited;
 }
 
 unsigned tree_metrics_read(const struct arena *arena, uint64_t arena_bytes, ref_t ref)
 {
-    if (!inside(arena_bytes, ref, sizeof(struct tree)))
+    if (!is_inside(arena_bytes, ref, sizeof(struct tree)))
         return 0;
     const struct tree *tree = arena_at(arena, ref);
     if (atomic_load_explicit(&tree->first_block, memory_order_acquire) == 0)
@@ -72,7 +59,7 @@ unsigned tree_metrics_read(const struct arena *arena, uint64_t arena_bytes, ref_
 
 bool tree_forgets_read(const struct arena *arena, uint64_t arena_bytes, ref_t ref)
 {
-    if (!inside(arena_bytes, ref, sizeof(struct tree)))
+    if (!is_inside(arena_bytes, ref, sizeof(struct tree)))
         return false;
     const struct tree *tree = arena_at(arena, ref);
     // Acquire: the tree's further state was there before it began to forget.
@@ -87,7 +74,8 @@ bool tree_hot_read(const struct arena *arena, uint64_t arena_bytes, ref_t ref,
     const struct tree *tree = arena_at(arena, ref);
     const uint32_t kind = __atomic_load_n(&tree->kind, __ATOMIC_RELAXED);
     const ref_t more = __atomic_load_n(&tree->more, __ATOMIC_RELAXED);
-    if ((kind != TREE_FULL && kind != TREE_HOT) || !inside(arena_bytes, more, sizeof(struct hot)))
+    if ((kind != TREE_FULL && kind != TREE_HOT) ||
+        !is_inside(arena_bytes, more, sizeof(struct hot)))
         return false;
     const struct miner *miner = &((const struct hot *)arena_at(arena, more))->miner;
     *state = (struct tree_hot){
@@ -105,7 +93,7 @@ bool tree_hot_read(const struct arena *arena, uint64_t arena_bytes, ref_t ref,
 bool tree_edge_read(const struct arena *arena, uint64_t arena_bytes, ref_t ref, struct edge *edge)
 {
     ref &= ~TREE_UNMONITORED;
-    if (!inside(arena_bytes, ref, sizeof *edge))
+    if (!is_inside(arena_bytes, ref, sizeof *edge))
         return false;
     const struct edge *from = arena_at(arena, ref);
     edge->site = __atomic_load_n(&from->site, __ATOMIC_RELAXED);

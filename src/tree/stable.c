@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "tree/stable.h"
-#include "tree/layout.h"
+#include "tree/block_walk.h"
 #include <errno.h>
 
 // How far a node's path to the root is known. STANDS and more: it does, and the node has this index
@@ -9,10 +9,8 @@ enum { UNKNOWN, ON_THE_WAY, GONE, STANDS, MOST_SLOTS = (1 << 30) - STANDS, TRIES
 
 // Nodes that lie one behind the other in a block: slots `first` and following.
 struct run {
-    ref_t start;
+    struct block_run nodes;
     uint32_t first;
-    uint32_t count;
-    uint32_t metrics;
 };
 
 struct stable_reading {
@@ -24,57 +22,16 @@ struct stable_reading {
     uint32_t slots, most_slots;
 };
 
-static bool inside(uint64_t arena_bytes, ref_t ref, uint64_t bytes)
-{
-    return ref != 0 && (uint64_t)ref * 8 + bytes <= arena_bytes;
-}
-
 static uint32_t load(const uint32_t *word)
 {
     return __atomic_load_n(word, __ATOMIC_RELAXED);
-}
-
-// Calls visit() with each block of nodes. 0, or -EBADMSG; 1: visit() had enough.
-static int each_block(const struct arena *arena, uint64_t arena_bytes, ref_t tree,
-                      bool (*visit)(void *context, const struct run *run), void *context)
-{
-    if (!inside(arena_bytes, tree, sizeof(struct tree)))
-        return -EBADMSG;
-    const struct tree *head = arena_at(arena, tree);
-    // Acquire, here and below: pairs with the writer's release of a block or a node that is whole.
-    ref_t at = atomic_load_explicit(&head->first_block, memory_order_acquire);
-    uint64_t bytes_left = arena_bytes; // no arena has more
-    struct tree_chain chain = {0};
-    while (at) {
-        if (tree_chain_repeats(&chain, at))
-            return -EBADMSG;
-        if (!inside(arena_bytes, at, sizeof(struct node_block)))
-            return -EBADMSG;
-        const struct node_block *block = arena_at(arena, at);
-        ref_t next = atomic_load_explicit(&block->next, memory_order_acquire);
-        struct run run = {
-            .count = atomic_load_explicit(&block->used, memory_order_acquire),
-            .metrics = load(&block->metrics),
-        };
-        if (run.metrics == 0 || run.metrics > TREE_MOST_METRICS)
-            return -EBADMSG;
-        uint64_t bytes = sizeof *block + run.count * (uint64_t)tree_node_bytes(run.metrics);
-        if (!inside(arena_bytes, at, bytes) || bytes > bytes_left)
-            return -EBADMSG;
-        bytes_left -= bytes;
-        run.start = tree_node_in_block(at, run.metrics, 0);
-        if (!visit(context, &run))
-            return 1;
-        at = next;
-    }
-    return 0;
 }
 
 struct size {
     uint64_t runs, slots;
 };
 
-static bool measure_run(void *context, const struct run *run)
+static bool measure_run(void *context, const struct block_run *run)
 {
     struct size *size = context;
     size->runs++;
@@ -91,47 +48,40 @@ static uint64_t bytes_for(const struct size *size)
 int64_t stable_bytes(const struct arena *arena, uint64_t arena_bytes, ref_t tree)
 {
     struct size size = {0};
-    int result = each_block(arena, arena_bytes, tree, measure_run, &size);
+    int result = tree_each_run(arena, arena_bytes, tree, measure_run, &size);
     if (result < 0)
         return result;
     return size.slots <= MOST_SLOTS ? (int64_t)bytes_for(&size) : -EBADMSG;
 }
 
 // Sorted while they are collected: blocks nearly always ascend as it is.
-static bool add_run(void *context, const struct run *found)
+static bool add_run(void *context, const struct block_run *found)
 {
     struct stable_reading *reading = context;
-    struct run run = *found;
+    struct run run = {.nodes = *found, .first = reading->slots};
     const uint32_t room = reading->most_slots - reading->slots;
     if (reading->run_count == reading->most_runs)
         return false;
-    if (run.count > room)
-        run.count = room;
-    run.first = reading->slots;
-    reading->slots += run.count;
+    if (run.nodes.count > room)
+        run.nodes.count = room;
+    reading->slots += run.nodes.count;
     uint32_t at = reading->run_count++;
-    for (; at > 0 && reading->runs[at - 1].start > run.start; at--)
+    for (; at > 0 && reading->runs[at - 1].nodes.start > run.nodes.start; at--)
         reading->runs[at] = reading->runs[at - 1];
     reading->runs[at] = run;
     return reading->slots < reading->most_slots;
 }
 
-static const struct node *node_of_run(const struct stable_reading *reading, const struct run *run,
-                                      uint32_t index)
-{
-    const size_t units = tree_node_bytes(run->metrics) / 8;
-    return arena_at(reading->arena, run->start + (ref_t)(index * units));
-}
-
 static void first_copy(struct stable_reading *reading, const struct run *run)
 {
-    for (uint32_t i = 0; i < run->count; i++) {
-        const struct node *node = node_of_run(reading, run, i);
+    for (uint32_t i = 0; i < run->nodes.count; i++) {
+        const ref_t ref = tree_node_of_run(&run->nodes, i);
+        const struct node *node = arena_at(reading->arena, ref);
         struct stable_node *copy = &reading->out->nodes[run->first + i];
         copy->edge = load(&node->edge);
         copy->parent = load(&node->parent); // a reference, until the paths are looked at
-        copy->ref = run->start + (ref_t)(i * (tree_node_bytes(run->metrics) / 8));
-        copy->has_error = run->metrics > 1;
+        copy->ref = ref;
+        copy->has_error = run->nodes.metrics > 1;
         copy->monitored = 0;
         copy->state = UNKNOWN;
     }
@@ -162,9 +112,10 @@ static bool take_values(struct stable_node *copy, const struct node *node, unsig
 
 static void second_copy(struct stable_reading *reading, const struct run *run)
 {
-    for (uint32_t i = 0; i < run->count; i++) {
+    for (uint32_t i = 0; i < run->nodes.count; i++) {
         struct stable_node *copy = &reading->out->nodes[run->first + i];
-        const bool stands = take_values(copy, node_of_run(reading, run, i), run->metrics);
+        const struct node *node = arena_at(reading->arena, tree_node_of_run(&run->nodes, i));
+        const bool stands = take_values(copy, node, run->nodes.metrics);
         // A place that is free, and was when the first copy was made, is no loss.
         reading->out->left_out += !stands;
         if (!stands || copy->edge == 0)
@@ -178,7 +129,7 @@ static bool find_slot(const struct stable_reading *reading, ref_t ref, uint32_t 
     uint32_t low = 0, high = reading->run_count;
     while (low < high) { // behind the last run that starts at or before ref
         uint32_t middle = (low + high) / 2;
-        if (reading->runs[middle].start <= ref)
+        if (reading->runs[middle].nodes.start <= ref)
             low = middle + 1;
         else
             high = middle;
@@ -186,10 +137,11 @@ static bool find_slot(const struct stable_reading *reading, ref_t ref, uint32_t 
     if (low == 0)
         return false;
     const struct run *run = &reading->runs[low - 1];
-    const ref_t units = (ref_t)(tree_node_bytes(run->metrics) / 8);
-    if ((ref - run->start) % units != 0 || (ref - run->start) / units >= run->count)
+    const ref_t units = (ref_t)(tree_node_bytes(run->nodes.metrics) / 8);
+    const ref_t away = ref - run->nodes.start;
+    if (away % units != 0 || away / units >= run->nodes.count)
         return false;
-    *slot = run->first + (ref - run->start) / units;
+    *slot = run->first + away / units;
     return true;
 }
 
@@ -277,13 +229,13 @@ int stable_read(struct stable_tree *stable, const struct arena *arena, uint64_t 
     struct size size = {0};
     uint32_t root = 0;
     *stable = (struct stable_tree){0};
-    if (each_block(arena, arena_bytes, tree, measure_run, &size) < 0 || size.slots > MOST_SLOTS)
+    if (tree_each_run(arena, arena_bytes, tree, measure_run, &size) < 0 || size.slots > MOST_SLOTS)
         return -EBADMSG;
     if (size.slots == 0)
         return 0; // being made
     if (!lay_out(&reading, &size, memory, memory_bytes))
         return -ENOMEM;
-    if (each_block(arena, arena_bytes, tree, add_run, &reading) < 0)
+    if (tree_each_run(arena, arena_bytes, tree, add_run, &reading) < 0)
         return -EBADMSG;
     for (uint32_t i = 0; i < reading.run_count; i++)
         first_copy(&reading, &reading.runs[i]);

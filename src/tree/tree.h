@@ -78,6 +78,19 @@ struct tree_options {
     uint64_t bytes;        // bounded: the buffer
 };
 
+// A kind of tree, by what it keeps. Callers ask for this, and never which kind it is.
+struct tree_traits {
+    bool keeps_all;  // each context stays, and has statements below its frame with the costs of its
+                     // own; else costs lie in frames. Until the arena is full: tree_forgets()
+    bool has_paths;  // contexts; else one node for each function
+    bool has_buffer; // of a fixed size, purged when it is full
+    bool has_errors; // counts are bounds: the second value says how far they may be off
+    bool weighs_edges; // a sample walks a few frames alone, and its second value is that of calls
+};
+
+// Any number: it may come from damaged memory.
+const struct tree_traits *tree_traits_of(uint32_t kind);
+
 // A new tree with its root. 0 when full, or for options that make no sense.
 ref_t tree_new(struct arena *arena, const struct tree_options *options);
 
@@ -138,7 +151,6 @@ static inline void tree_add(struct arena *arena, ref_t node, unsigned metric, ui
     __atomic_store_n(value, __atomic_load_n(value, __ATOMIC_RELAXED) + amount, __ATOMIC_RELAXED);
 }
 
-uint64_t tree_nodes(const struct arena *arena, ref_t tree);
 unsigned tree_metrics(const struct arena *arena, ref_t tree);
 
 // Reading, from any process: all nodes in the order they were made (parents before children, in a

@@ -45,6 +45,10 @@ void arch_context_registers(const void *ucontext, uintptr_t registers[UNWIND_REG
 // True if the bytes before `end` are a call instruction; `start` is as far back as may be read.
 bool arch_follows_call(const unsigned char *start, const unsigned char *end);
 
+// Where a call that ends at `end` leads, of which ARCH_CALL_MOST bytes can be read; 0: it does not
+// say itself.
+uintptr_t arch_call_target(const unsigned char *end);
+
 // True if the code is the system call that ends a signal handler, from its first instruction.
 bool arch_is_sigreturn(const unsigned char *code, size_t bytes);
 #define ARCH_SIGRETURN_SECOND 7 // the distance of its second instruction from the first
@@ -114,5 +118,8 @@ long arch_coded_call(const void *ucontext, long expected);
 
 // Lets the interrupted code make that call once more, with all its arguments.
 void arch_repeat_call(void *ucontext, long number);
+
+// The stack pointer that a longjmp() to this jmp_buf brings back.
+uintptr_t arch_jump_goal(const void *buffer);
 
 #endif

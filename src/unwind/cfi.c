@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "unwind/cfi.h"
+#include "unwind/common_cfi.h"
 #include "unwind/fde.h"
-#include "unwind/plain.h"
 #include "unwind/tables.h"
 
 #define SAVED_ROWS 3 // compilers use one; each costs stack of the handler
@@ -249,9 +249,9 @@ static bool find_plainly(const struct fde *fde, const struct module_ref *module,
                          uintptr_t pc, struct cfi_row *row)
 {
     struct plain plain;
-    if (!plain_begins(&fde->cie) ||
+    if (!common_cfi_begins(&fde->cie) ||
         module->tables_end - (uintptr_t)fde->program.end < PLAIN_BEYOND ||
-        !plain_run(fde->program.at, fde->program.end, pc - start, &plain))
+        !common_cfi_run(fde->program.at, fde->program.end, pc - start, &plain))
         return false;
     *row = blank;
     row->cfa_register = (uint16_t)plain.cfa_register;
@@ -262,21 +262,26 @@ static bool find_plainly(const struct fde *fde, const struct module_ref *module,
     return true;
 }
 
-// The rules that all functions of the CIE begin with.
-static bool run_initial(struct cfi_machine *machine, const struct fde *fde,
-                        const struct module_ref *module, uintptr_t start, uintptr_t pc,
-                        struct cfi_row *row)
+// Ready for the rules from `start` to the pc. Not all of it is cleared: it is large.
+static void begin(struct cfi_machine *machine, const struct module_ref *module, uintptr_t start,
+                  uintptr_t pc, struct cfi_row *row)
 {
-    machine->cie = &fde->cie;
     machine->module = module;
     machine->location = start;
     machine->pc = pc;
     machine->depth = 0;
     machine->row = row;
     *row = machine->initial = blank;
+}
+
+// The rules that all functions of the CIE begin with.
+static bool run_initial(struct cfi_machine *machine, const struct fde *fde)
+{
+    const uintptr_t start = machine->location;
+    machine->cie = &fde->cie;
     if (!run(machine, fde->cie.program))
         return false;
-    machine->initial = *row;
+    machine->initial = *machine->row;
     machine->location = start;
     return true;
 }
@@ -285,9 +290,8 @@ static enum cfi_result interpret(const struct fde *fde, const struct module_ref 
                                  uintptr_t start, uintptr_t pc, struct cfi_row *row)
 {
     struct cfi_machine machine;
-    return run_initial(&machine, fde, module, start, pc, row) && run(&machine, fde->program)
-               ? CFI_OK
-               : CFI_BAD;
+    begin(&machine, module, start, pc, row);
+    return run_initial(&machine, fde) && run(&machine, fde->program) ? CFI_OK : CFI_BAD;
 }
 
 static enum cfi_result find_fde(const struct module_ref *module, uintptr_t pc, struct fde *fde,
@@ -312,7 +316,7 @@ enum cfi_result cfi_find_caller(const struct module_ref *module, uintptr_t pc,
     if (result != CFI_OK)
         return result;
     if (find_plainly(&fde, module, function->start, pc, row)) {
-        plain_note(&fde.cie, pc);
+        common_cfi_note(&fde.cie, pc);
         return CFI_OK;
     }
     return interpret(&fde, module, function->start, pc, row);
@@ -327,8 +331,8 @@ enum cfi_result cfi_visit_rows(const struct module_ref *module, uintptr_t pc,
     const enum cfi_result result = find_fde(module, pc, &fde, function);
     if (result != CFI_OK)
         return result;
-    return run_initial(&machine, &fde, module, function->start, function->end, &row) &&
-                   run_to_end(&machine, fde.program, visit, context)
+    begin(&machine, module, function->start, function->end, &row);
+    return run_initial(&machine, &fde) && run_to_end(&machine, fde.program, visit, context)
                ? CFI_OK
                : CFI_BAD;
 }

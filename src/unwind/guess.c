@@ -9,7 +9,9 @@
 
 #define SCAN_WORDS 64
 #define WORD sizeof(uintptr_t)
-#define FP_OFFSET (-2) // words from the CFA to the frame pointer, below the return address
+#define PAGE 4096
+#define FP_OFFSET (-2)      // words from the CFA to the frame pointer, below the return address
+#define FUNCTION_MOST 65536 // bytes from an assembly function's first instruction to one of its own
 
 extern void *__libc_stack_end __attribute__((weak));
 
@@ -192,8 +194,8 @@ static bool from_code(struct unwind_cursor *cursor, struct frame_caller *caller)
         end = module.code_end;
     } else {
         // It is being executed, so its page can be read; the neighbours may not be.
-        start = pc & ~(uintptr_t)4095;
-        end = start + 4096;
+        start = pc & ~(uintptr_t)(PAGE - 1);
+        end = start + PAGE;
         if (!loadmap_readable(pc & ~(uintptr_t)7))
             return false;
     }
@@ -202,17 +204,62 @@ static bool from_code(struct unwind_cursor *cursor, struct frame_caller *caller)
                                (const unsigned char *)end, &saved_fp);
     if (slot < 0 || !take_slot(cursor, cursor->sp + (uintptr_t)slot * WORD, caller))
         return false;
+    caller->proven = true;
     return !saved_fp || stack_load(cursor, cursor->sp, &caller->fp);
+}
+
+// How the call before a return address that was found by a search relates to the pc.
+enum claim {
+    CLAIM_NONE,   // it is none
+    CLAIM_DENIED, // its call leads to other code, which may have jumped here
+    CLAIM_OPEN,   // its call does not say where it leads
+    CLAIM_BACKED, // its call leads to a place shortly before the pc
+};
+
+struct return_candidate {
+    uintptr_t slot;
+    uintptr_t distance; // of the pc from where the call leads
+    enum claim claim;
+};
+
+// The call that ends at a return address, which lies in a module or in code that may be gone.
+static bool is_readable_code(uintptr_t ra)
+{
+    const uintptr_t first = (ra - ARCH_CALL_MOST) & ~(WORD - 1), last = (ra - 1) & ~(WORD - 1);
+    return shortcut_at(ra - 1) ||
+           (loadmap_readable(last) && ((first ^ last) < PAGE || loadmap_readable(first)));
+}
+
+// A call elsewhere is over, most likely: stacks are full of them.
+static struct return_candidate judge(struct unwind_cursor *cursor, uintptr_t slot)
+{
+    struct return_candidate candidate = {.slot = slot};
+    struct frame_caller found;
+    if (!take_slot(cursor, slot, &found))
+        return candidate;
+    candidate.claim = CLAIM_OPEN;
+    if (!is_readable_code(found.pc))
+        return candidate;
+    const uintptr_t target = arch_call_target((const unsigned char *)found.pc);
+    candidate.distance = cursor->frame.pc - target;
+    if (target)
+        candidate.claim = candidate.distance < FUNCTION_MOST ? CLAIM_BACKED : CLAIM_DENIED;
+    return candidate;
 }
 
 // Small assembly functions, and linkage stubs made by linkers that write no tables for them, have
 // pushed nothing or next to nothing. Generated code has values of its own there.
 static bool near_top(struct unwind_cursor *cursor, struct frame_caller *caller)
 {
-    unsigned words = cursor->recipe.kind == RECIPE_NO_TABLE ? 3 : 1;
-    for (unsigned i = 0; i < words; i++)
-        if (take_slot(cursor, cursor->sp + i * WORD, caller))
-            return true;
+    const bool generated = cursor->recipe.kind != RECIPE_NO_TABLE;
+    const unsigned words = generated ? 1 : 3;
+    for (unsigned i = 0; i < words; i++) {
+        const struct return_candidate top = judge(cursor, cursor->sp + i * WORD);
+        if (top.claim == CLAIM_NONE || (generated && top.claim == CLAIM_DENIED))
+            continue;
+        caller->proven = !generated && top.claim == CLAIM_BACKED;
+        return take_slot(cursor, top.slot, caller);
+    }
     return false;
 }
 
@@ -236,20 +283,49 @@ static bool from_frame_pointer(struct unwind_cursor *cursor, struct frame_caller
     return true;
 }
 
+// Calls that lead to the function are better than others; the function begins at the nearest.
+static bool is_better(const struct return_candidate *one, const struct return_candidate *best)
+{
+    return one->claim > best->claim || (one->claim == CLAIM_BACKED && best->claim == CLAIM_BACKED &&
+                                        one->distance < best->distance);
+}
+
+// A function that keeps no frame pointer saves it below the return address, if it uses the
+// register, or passes it on.
+static void restore_frame_pointer(struct unwind_cursor *cursor, struct frame_caller *caller)
+{
+    uintptr_t saved;
+    if (caller->slot >= cursor->sp + WORD && stack_load(cursor, caller->slot - WORD, &saved) &&
+        saved > caller->slot && saved % WORD == 0 && stack_in_region(cursor, saved))
+        caller->fp = saved;
+}
+
+// The loader is not asked about the many words that point to data, unless there is nothing else:
+// the wanted word may point into a library that was loaded since the last sample.
+static struct return_candidate best_likely(struct unwind_cursor *cursor, uintptr_t slot)
+{
+    struct return_candidate best = {.claim = CLAIM_NONE};
+    uintptr_t word;
+    for (unsigned i = 0; i < SCAN_WORDS && stack_load(cursor, slot + i * WORD, &word); i++) {
+        if (!may_be_return(cursor, word) || !loadmap_is_likely(word))
+            continue;
+        const struct return_candidate one = judge(cursor, slot + i * WORD);
+        if (is_better(&one, &best))
+            best = one;
+    }
+    return best;
+}
+
 static bool from_scan(struct unwind_cursor *cursor, struct frame_caller *caller)
 {
-    uintptr_t slot = (cursor->sp + WORD - 1) & ~(uintptr_t)(WORD - 1);
-    uintptr_t word;
-    // The loader is not asked about the many words that point to data, unless there is nothing
-    // else: the wanted word may point into a library that was loaded since the last sample.
-    for (unsigned i = 0; i < SCAN_WORDS && stack_load(cursor, slot + i * WORD, &word); i++)
-        if (may_be_return(cursor, word) && loadmap_is_likely(word) &&
-            take_slot(cursor, slot + i * WORD, caller))
-            return true;
-    for (unsigned i = 0; i < SCAN_WORDS; i++)
-        if (take_slot(cursor, slot + i * WORD, caller))
-            return true;
-    return false;
+    const uintptr_t slot = (cursor->sp + WORD - 1) & ~(uintptr_t)(WORD - 1);
+    const struct return_candidate best = best_likely(cursor, slot);
+    bool found = best.claim != CLAIM_NONE && take_slot(cursor, best.slot, caller);
+    for (unsigned i = 0; i < SCAN_WORDS && !found; i++)
+        found = take_slot(cursor, slot + i * WORD, caller);
+    if (found)
+        restore_frame_pointer(cursor, caller);
+    return found;
 }
 
 static bool guess(struct unwind_cursor *cursor, struct frame_caller *caller)

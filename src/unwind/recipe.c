@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "unwind/recipe.h"
 #include "base/gc_hidden.h"
-#include "base/huge.h"
+#include "base/system/huge.h"
 #include "unwind/cfi.h"
+#include "unwind/common_cfi.h"
 #include "unwind/expression.h"
 #include "unwind/go.h"
-#include "unwind/plain.h"
 #include "unwind/shortcut.h"
 
 _Static_assert(sizeof(union unwind_recipe) == 24, "an entry is half a cache line");
@@ -180,14 +180,14 @@ void recipe_make(uintptr_t pc, bool interrupted, union unwind_recipe *recipe)
     bool unloading;
     // A module that stays, with its tables at hand: no question, and no unloading to prevent.
     const struct shortcut *shortcut = shortcut_at(pc);
-    if (shortcut && plain_recipe(shortcut, pc, recipe))
+    if (shortcut && common_cfi_recipe(shortcut, pc, recipe))
         return;
     *recipe = (union unwind_recipe){.word = {0}};
     if (shortcut) {
         recipe_in_module(&shortcut->module, pc, interrupted, recipe);
         return;
     }
-    if (loadmap_is_generated(pc)) {
+    if (unwind_is_generated(pc) || loadmap_is_generated(pc)) {
         recipe->function = place_make(MODULE_ANONYMOUS, pc);
         recipe->kind = RECIPE_ANONYMOUS;
         return;

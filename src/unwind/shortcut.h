@@ -31,7 +31,7 @@ struct shortcut {
     uintptr_t start, bytes;               // of code
     uint32_t *first;                      // by stretch: the last entry at or below its start
     uint32_t done, next;                  // how far it is built: entries, stretches
-    _Atomic uintptr_t cie[SHORTCUT_CIES]; // those that are as almost all are (plain.h)
+    _Atomic uintptr_t cie[SHORTCUT_CIES]; // those that are as almost all are (common_cfi.h)
     struct module_ref module;             // stays, so it is asked for once
 };
 

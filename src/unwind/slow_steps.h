@@ -14,6 +14,7 @@ struct frame_caller {
     bool interrupted; // pc is an instruction, not a return address
     bool at_call;     // of FRAME_AT_CALL
     bool by_words;    // of FRAME_BY_WORDS
+    bool proven;      // found without a table, but the instructions leave no doubt
     int16_t fp_offset;
 };
 
@@ -25,17 +26,18 @@ static inline bool find_truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
 
 // Where the tables say something that a recipe cannot hold: interprets them with all registers.
 // False with the reason in *verdict, VERDICT_COMPLETE if there is no caller.
-bool full_step(struct unwind_cursor *cursor, struct frame_caller *caller, enum verdict *verdict);
+bool full_cfi_step(struct unwind_cursor *cursor, struct frame_caller *caller,
+                   enum verdict *verdict);
 
 // cursor->registers are those of the current frame.
-bool full_is_current(const struct unwind_cursor *cursor);
+bool full_cfi_is_current(const struct unwind_cursor *cursor);
 
 // Makes them so; where that cannot be done, only those that the cursor follows anyway are known
 // afterwards.
-void full_catch_up(struct unwind_cursor *cursor);
+void full_cfi_catch_up(struct unwind_cursor *cursor);
 
 // The registers are known anew, or no longer, from the current frame on.
-void full_restart(struct unwind_cursor *cursor, uint32_t known);
+void full_cfi_restart(struct unwind_cursor *cursor, uint32_t known);
 
 // Where there are no tables: the frame pointer, or a search. False if nothing sane is found.
 bool guess_step(struct unwind_cursor *cursor, struct frame_caller *caller);
@@ -44,8 +46,8 @@ bool guess_step(struct unwind_cursor *cursor, struct frame_caller *caller);
 // the end of a chain of frame pointers in Go code.
 bool guess_is_root(const struct unwind_cursor *cursor);
 
-// The return address is the first instruction of a function: it was put there by hand (makecontext),
-// and that function, which has no caller, has not begun.
+// The return address is the first instruction of a function: it was put there by hand
+// (makecontext), and that function, which has no caller, has not begun.
 bool guess_is_planted(const struct unwind_cursor *cursor);
 
 // pc is in a module, or in generated code that is known.

@@ -93,10 +93,12 @@ static bool find_recipe(uintptr_t *pc, uintptr_t sp, union unwind_recipe *recipe
     return is_plain(pc, sp) && recipe_recall(recipe_set_of_call(*pc), *pc, recipe);
 }
 
-bool unwind_follow(struct unwind_trail *trail, size_t most, uintptr_t pc, uintptr_t sp,
-                   uintptr_t bp, struct unwind_bounds bounds, uintptr_t stop)
+bool unwind_follow(struct unwind_trail *trail, size_t most, const struct caller_registers *caller,
+                   struct unwind_bounds bounds, uintptr_t stop)
 {
-    struct word_walk walk = {.trail = trail, .bounds = bounds, .most = most, .sp = sp, .fp = bp};
+    struct word_walk walk = {
+        .trail = trail, .bounds = bounds, .most = most, .sp = caller->sp, .fp = caller->bp};
+    uintptr_t pc = caller->pc;
     trail->count = trail->frames = 0;
     trail->by_fp = trail->stopped = false;
     for (;;) {

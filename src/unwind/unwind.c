@@ -12,6 +12,7 @@
 #define EXPECTED 12 // return addresses that are looked for before a walk
 
 enum unwind_standing (*unwind_truth)(uintptr_t *pc, uintptr_t *sp, bool *interrupted);
+const struct unwind_runtime *_Atomic unwind_runtime;
 
 // False: it is not known to be code, or not for long.
 static __attribute__((noinline)) bool make_and_remember(struct recipe_set *set, uintptr_t pc,
@@ -136,7 +137,7 @@ void unwind_correct(struct unwind_cursor *cursor, uintptr_t pc)
     bool interrupted = cursor->frame.flags & FRAME_INTERRUPTED;
     cursor->corrected_slot = cursor->left.ra_slot;
     cursor->corrected_pc = pc;
-    if (full_is_current(cursor))
+    if (full_cfi_is_current(cursor))
         cursor->registers[ARCH_RA] = pc;
     settle(cursor, pc, interrupted);
 }
@@ -193,7 +194,8 @@ static enum unwind_result check_arrival(struct unwind_cursor *cursor, enum verdi
         return end(verdict, VERDICT_UNLOADING);
     if (cursor->recipe.kind == RECIPE_NO_CODE) {
         // Generated code that the load map has not met yet?
-        if (!interrupted && !guess_follows_call_anywhere(cursor->frame.pc))
+        if (!interrupted && !unwind_is_generated(cursor->frame.pc) &&
+            !guess_follows_call_anywhere(cursor->frame.pc))
             return end(verdict, VERDICT_BAD_PC);
         cursor->recipe.kind = RECIPE_ANONYMOUS;
     }
@@ -226,7 +228,7 @@ static bool register_value(struct unwind_cursor *cursor, unsigned reg, uintptr_t
         *value = reg == ARCH_SP ? cursor->sp : cursor->bp;
         return true;
     }
-    full_catch_up(cursor);
+    full_cfi_catch_up(cursor);
     *value = cursor->registers[reg];
     return cursor->known >> reg & 1;
 }
@@ -284,7 +286,7 @@ static enum unwind_result step_signal(struct unwind_cursor *cursor, enum verdict
     settle(cursor, values[ARCH_RA], true);
     note_standing(cursor, at_call);
     memcpy(cursor->registers, values, sizeof values);
-    full_restart(cursor, ARCH_ALL_KNOWN);
+    full_cfi_restart(cursor, ARCH_ALL_KNOWN);
     return check_arrival(cursor, verdict);
 }
 
@@ -301,8 +303,28 @@ static enum unwind_result step_guess(struct unwind_cursor *cursor, enum verdict 
     if (!guess_step(cursor, &caller))
         return end(verdict, reason);
     cursor->guesses++;
+    if (!caller.proven)
+        cursor->frame.flags |= FRAME_GUESSED;
     enum unwind_result result = move(cursor, &caller, verdict);
-    full_restart(cursor, 1u << ARCH_SP | 1u << ARCH_FP | 1u << ARCH_RA);
+    full_cfi_restart(cursor, 1u << ARCH_SP | 1u << ARCH_FP | 1u << ARCH_RA);
+    return result;
+}
+
+// Generated code: its runtime may know how to leave it.
+static enum unwind_result step_generated(struct unwind_cursor *cursor, enum verdict *verdict)
+{
+    const struct unwind_runtime *runtime =
+        atomic_load_explicit(&unwind_runtime, memory_order_acquire);
+    struct frame_caller caller = {0};
+    const enum unwind_leave how = runtime ? runtime->leave(cursor, &caller) : UNWIND_FOREIGN;
+    if (how == UNWIND_FOREIGN)
+        return step_guess(cursor, verdict, VERDICT_NO_CFI);
+    if (how == UNWIND_LOST)
+        return end(verdict, VERDICT_NO_CFI);
+    if (!caller.proven)
+        cursor->frame.flags |= FRAME_GUESSED;
+    const enum unwind_result result = move(cursor, &caller, verdict);
+    full_cfi_restart(cursor, 1u << ARCH_SP | 1u << ARCH_FP | 1u << ARCH_RA);
     return result;
 }
 
@@ -327,8 +349,9 @@ static __attribute__((noinline)) enum unwind_result step_slowly(struct unwind_cu
         return step_signal(cursor, verdict);
     case RECIPE_UNLOADING:
         return end(verdict, VERDICT_UNLOADING);
-    case RECIPE_NO_TABLE:
     case RECIPE_ANONYMOUS:
+        return step_generated(cursor, verdict);
+    case RECIPE_NO_TABLE:
         return step_guess(cursor, verdict, VERDICT_NO_CFI);
     case RECIPE_BAD:
         return step_guess(cursor, verdict, VERDICT_BAD_CFI);
@@ -339,7 +362,7 @@ static __attribute__((noinline)) enum unwind_result step_slowly(struct unwind_cu
         return go_switch_step(cursor, &caller) ? move(cursor, &caller, verdict)
                                                : end(verdict, VERDICT_NO_CFI);
     case RECIPE_FULL:
-        found = full_step(cursor, &caller, verdict);
+        found = full_cfi_step(cursor, &caller, verdict);
         break;
     default:
         found = follow_recipe(cursor, &caller, verdict);

@@ -20,6 +20,7 @@
 
 #include "base/place.h"
 #include "base/verdict.h"
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,7 +34,7 @@ struct unwind_bounds {
 };
 
 enum {
-    FRAME_CFI = 1,    // found through an FDE (the others are guesses: frame pointer or scan)
+    FRAME_CFI = 1,    // found through an FDE, or another table
     FRAME_SIGNAL = 2, // a signal trampoline: its caller was interrupted, not calling
     FRAME_EH_RETURN =
         4, // a function that may return elsewhere (an unwinder at work): saves rax or rdx
@@ -41,6 +42,8 @@ enum {
                            // not a return address
     FRAME_AT_CALL = 16,    // of these, a call or a jump to another function that is led elsewhere:
                            // what lay below its stack pointer is overwritten
+    FRAME_GUESSED = 64,    // its caller was guessed: by a frame pointer, or a search of the stack
+    FRAME_RUNTIME = 128,   // generated code that its runtime knows: cursor.generated says more
     FRAME_BY_WORDS = 32,   // left by what pc, sp and bp were, the word at ra_slot, and that at
                            // cfa + fp_offset words (0: no other), and nothing else
 };
@@ -56,6 +59,13 @@ struct unwind_frame {
     uintptr_t bp; // the caller's
     uint16_t flags;
     int16_t fp_offset; // of FRAME_BY_WORDS
+};
+
+// A frame of a runtime's generated code, as the runtime sees it (unwind_runtime).
+struct unwind_generated {
+    uintptr_t pc;           // where it goes on
+    place_t function, line; // what it stands for, if it is one function of the runtime; 0: ask
+    bool interrupted;       // pc is an interrupted instruction
 };
 
 // How to leave the frame of one pc; the content of the cache.
@@ -78,6 +88,7 @@ struct unwind_cursor {
     uintptr_t sp, bp;
     // A return address was searched for on the stack: it may belong to a call that is over.
     bool scanned;
+    struct unwind_generated generated; // of the last frame with FRAME_RUNTIME
     // private to the unwinder from here
     uintptr_t limit;            // end of the stack that sp is on, 0 if that is not known
     union unwind_recipe recipe; // of frame.pc; its first word is not always kept
@@ -93,6 +104,11 @@ struct unwind_cursor {
     bool base_interrupted, base_at_call;
     uintptr_t corrected_slot, corrected_pc;
     uintptr_t registers[UNWIND_REGISTERS];
+};
+
+// A call that comes back to pc, with these values of the stack and the frame pointer.
+struct caller_registers {
+    uintptr_t pc, sp, bp;
 };
 
 enum unwind_result { UNWIND_OK, UNWIND_END };
@@ -138,11 +154,11 @@ struct unwind_trail {
     bool by_fp, stopped;
 };
 
-// Walks from a return address as unwind_start_here() does, to the root or to the frame whose return
+// Walks from a caller as unwind_start_here() does, to the root or to the frame whose return
 // address is at `stop`, and notes that: at most so many words. False: it meets something out of the
 // ordinary, or that no walk has met before. All of it on the stack of the bounds. Signal-safe.
-bool unwind_follow(struct unwind_trail *trail, size_t most, uintptr_t pc, uintptr_t sp,
-                   uintptr_t bp, struct unwind_bounds bounds, uintptr_t stop);
+bool unwind_follow(struct unwind_trail *trail, size_t most, const struct caller_registers *caller,
+                   struct unwind_bounds bounds, uintptr_t stop);
 
 // Replaces the pc of the current frame (the true return address behind a marker).
 void unwind_correct(struct unwind_cursor *cursor, uintptr_t pc);
@@ -168,6 +184,27 @@ enum unwind_standing { UNWIND_AS_IT_IS, UNWIND_ELSEWHERE, UNWIND_AT_CALL };
 // signal handlers.
 extern enum unwind_standing (*unwind_truth)(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
     __attribute__((visibility("hidden")));
+
+// A runtime that knows the frames of the code that it generates.
+struct frame_caller;
+enum unwind_leave {
+    UNWIND_FOREIGN, // it is none of its frames
+    UNWIND_LEFT,
+    UNWIND_LOST, // one of its frames, whose caller is not found
+};
+struct unwind_runtime {
+    bool (*owns)(uintptr_t pc); // the pc is in such code, or may be
+    enum unwind_leave (*leave)(struct unwind_cursor *cursor, struct frame_caller *caller);
+};
+// Set in a process that has one: release; acquired by walks.
+extern const struct unwind_runtime *_Atomic unwind_runtime __attribute__((visibility("hidden")));
+
+static inline bool unwind_is_generated(uintptr_t pc)
+{
+    const struct unwind_runtime *runtime =
+        atomic_load_explicit(&unwind_runtime, memory_order_acquire);
+    return runtime && runtime->owns(pc);
+}
 
 // Bytes of static and private memory that the unwinder uses.
 uint64_t unwind_bytes(void);

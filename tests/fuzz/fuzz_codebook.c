@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The reader of encoded contexts on any bytes: what it accepts decodes to paths that are sound.
 
-#include "encode/handle_frames.h"
+#include "encode/codebook/handle_frames.h"
 #include "make_pool.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -63,17 +63,17 @@ static void check_handle(const struct codebook *codebook, const struct dictionar
     uint64_t ids[] = {0, 1, dictionary->max_id, dictionary->max_id + 1, 2 * dictionary->max_id + 1};
     for (uint32_t f = 0; f < codebook->graph.function_count && f < 16; f++) {
         for (unsigned i = 0; i < sizeof ids / sizeof ids[0]; i++) {
-            struct intern_origin origin;
-            struct encoded_context context;
-            int status = intern_context(&codebook->intern, ids[i], handle, f, stack, STACK,
-                                        &context, &origin);
+            const struct interned_context asked = {ids[i], handle, f};
+            struct intern_result found = {.stack = stack, .limit = STACK};
+            int status = intern_context(&codebook->intern, &asked, &found);
             check(status == 0 || status == -ENOSPC || status == -EBADMSG);
             if (status < 0)
                 continue;
-            int64_t count = context_decode(&codebook->graph, dictionary, &context, path, PATH);
+            int64_t count =
+                context_decode(&codebook->graph, dictionary, &found.context, path, PATH);
             check(count >= 0 || count == -ENOSPC || count == -EBADMSG);
             if (count >= 0)
-                check_path(codebook, path + PATH - count, (uint32_t)count, origin.root, f);
+                check_path(codebook, path + PATH - count, (uint32_t)count, found.origin.root, f);
         }
     }
 }

@@ -2,7 +2,7 @@
 // Whole commands on any file, as `cairn COMMAND FILE` runs them: each returns, with one of its own
 // statuses. mutate_profile.c makes the inputs.
 
-#include "cmd/cmd.h"
+#include "cmd/line/command.h"
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -27,6 +27,14 @@ static char **const commands[] = {
     WORDS("info", input),
     WORDS("info", input, "--json"),
     WORDS("export", "-f", "folded", input),
+    WORDS("export", "-f", "pprof", input),
+    WORDS("export", "-f", "callgrind", input),
+    WORDS("export", "-f", "speedscope", "--per-thread", input),
+    WORDS("export", "-f", "otlp", input),
+    WORDS("export", "-f", "dot", input),
+    WORDS("export", "-f", "chrome", input),
+    WORDS("export", "-f", "firefox", input),
+    WORDS("export", "-f", "csv", input),
     WORDS("merge", "-q", "-o", "/dev/null", input, input),
     WORDS("compare", input, input),
     WORDS("compare", input, input, "--json"),

@@ -2,10 +2,12 @@
 // The profile reader on any file: what it accepts must be sound, can be written and read again,
 // merged and folded. mutate_profile.c makes the inputs.
 
+#include "merge_from_memory.h"
 #include "profile/merge/fold.h"
-#include "profile/merge/merge.h"
+#include "profile/queries/time_range.h"
+#include "profile/queries/totals.h"
 #include "profile/reader.h"
-#include "profile/totals.h"
+#include "profile/timeline.h"
 #include "profile/write_records.h"
 #include <stdlib.h>
 
@@ -39,6 +41,19 @@ static void check_tree(const struct profile *profile, const struct profile_tree 
         check(parent < i);
         check(parent == 0 || tree->nodes[parent].function != 0); // statements have no children
     }
+}
+
+// As many charges as it says, of nodes and metrics that there are; the sum of their weights.
+static uint64_t check_charges(const struct profile *profile, const struct profile_tree *tree)
+{
+    uint64_t count = 0, weight = 0;
+    struct timeline_cursor cursor = timeline_begin(profile, tree);
+    for (struct timeline_charge charge; timeline_next(&cursor, &charge); count++) {
+        check(charge.node < tree->count && charge.metric < profile->metric_count);
+        weight += charge.weight;
+    }
+    check(count == tree->charges.count);
+    return weight;
 }
 
 static void check_creations(const struct profile *profile)
@@ -76,6 +91,8 @@ static void check_profile(const struct profile *profile)
     }
     for (unsigned i = 0; i < profile->tree_count; i++)
         check_tree(profile, &profile->trees[i]);
+    for (unsigned i = 0; i < profile->tree_count; i++)
+        sum += check_charges(profile, &profile->trees[i]);
     for (unsigned i = 0; i < profile->note_count; i++)
         check(profile->notes[i] != NULL);
 }
@@ -88,7 +105,8 @@ static void check_merge(const struct profile *profile)
     const struct profile *both[][2] = {{profile, profile}, {profile, &calls}, {&calls, &calls}};
     for (unsigned i = 0; i < 3; i++) {
         char *why = NULL;
-        struct profile *merged = profile_merge(both[i], 2, MERGE_BY_PROGRAM, &why);
+        struct profile *merged = profile_merge(
+            &(struct merge_source){2, merge_from_memory, both[i]}, MERGE_BY_PROGRAM, &why);
         check(merged ? !why : why != NULL);
         if (merged)
             check_profile(merged);
@@ -120,7 +138,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (unsigned i = 0; i < again->process_count; i++)
         check(again->processes[i].contexts.bytes == profile->processes[i].contexts.bytes);
     for (unsigned i = 0; i < again->tree_count; i++)
-        check(again->trees[i].count == profile->trees[i].count);
+        check(again->trees[i].count == profile->trees[i].count &&
+              again->trees[i].charges.lost == profile->trees[i].charges.lost &&
+              check_charges(again, &again->trees[i]) == check_charges(profile, &profile->trees[i]));
     profile_free(again);
     batch_free(&batch);
     check_merge(profile);
@@ -130,6 +150,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_profile(profile);
     free(apart);
     free(map);
+    check(profile_keep_range(profile, &(struct time_range){1000, UINT64_MAX / 2}) == 0);
+    check_profile(profile);
     profile_free(profile);
     return 0;
 }

@@ -4,7 +4,7 @@
 // or the list of chunks, and compress and sum it again. A malicious writer would do the same.
 
 #include "../random.h"
-#include "profile/chunk.h"
+#include "profile/chunks/chunk.h"
 #include <string.h>
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t limit);

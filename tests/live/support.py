@@ -33,10 +33,23 @@ def program(name):
     return os.path.join(PROGRAMS, name)
 
 
+def compilers(*names):
+    """Those of them that are installed: one at least."""
+    found = [name for name in names if shutil.which(name)]
+    if not found:
+        raise AssertionError("not installed: " + ", ".join(names))
+    return found
+
+
 def installed(*names):
     """Skips a test where a program is missing."""
     missing = [name for name in names if not shutil.which(name)]
     return unittest.skipIf(missing, "not installed: " + ", ".join(missing))
+
+
+# Of LiveTest.steadily().
+BEHIND = 3
+MOST_RECORDINGS = 9
 
 
 class ShareOff(AssertionError):
@@ -153,6 +166,13 @@ class Profile:
     def named(self, name):
         return [node for node in self.nodes if node.name == name]
 
+    def some(self, name):
+        """One at least: what is said of each of them is said of something."""
+        found = self.named(name)
+        if not found:
+            raise AssertionError(f"no {name} in the profile")
+        return found
+
     def below(self, *names):
         """Weight of all samples in whose path these names follow each other, others between them or not."""
         return sum(node.own for node in self.nodes if follows(node.path(), names))
@@ -254,20 +274,16 @@ class LiveTest(unittest.TestCase):
         """Output and exit status are what they are without cairn."""
         self.assertEqual((run.status, run.words, run.out), (native.status, native.words, native.out))
 
-    def assert_rare(self, amount, allowed, total, message):
-        """An imprecision that is known, and allowed so far: a share, which a busy machine may raise.
-
-        Ten times as much, or half of all, is a defect on any machine, and fails at the first time.
-        """
-        self.assertLessEqual(amount, max(allowed, min(10 * allowed, total / 2)), message)
-        with shares():
-            self.assertLessEqual(amount, allowed, message)
-
     def assert_complete(self, profile, share=0.999):
-        """Walks that did not reach the root are fewer than one in a thousand."""
+        """Walks that did not reach the root are one in a thousand at most, each time.
+
+        A sample can hit an instruction for which no table is true, in code that nobody here compiled. Four samples did
+        in a thousand recordings, on a machine with five times as much to do as processors. Where a program executes
+        many such instructions, its test says so, and how many samples hit them.
+        """
         samples = profile.samples
-        allowed = max(1, math.ceil(samples * (1 - share)))
-        self.assert_rare(profile.incomplete, allowed, samples, f"of {samples} walks: {profile.info['walks']}")
+        self.assertLessEqual(profile.incomplete, max(1, math.ceil(samples * (1 - share))),
+                             f"of {samples} walks: {profile.info['walks']}")
 
     def assert_sampled(self, profile, samples):
         """There is enough to judge by."""
@@ -275,9 +291,10 @@ class LiveTest(unittest.TestCase):
         self.assertEqual(profile.info["tracker"], "walk")
 
     def assert_calls(self, profile, module, graph, share=0.001):
-        """Every frame of a module stands below one that may call it.
+        """Every frame of a module stands below one that may call it, each time.
 
-        The graph maps callers to what they call; "" stands for the root, "*" for any caller.
+        The graph maps callers to what they call; "" stands for the root, "*" for any caller. Of all weight a thousandth
+        is allowed below others: one sample or two, as with those that are incomplete.
         """
         allowed = {(caller, callee) for caller, callees in graph.items()
                    for callee in callees.split()}
@@ -288,8 +305,8 @@ class LiveTest(unittest.TestCase):
                  if edge not in allowed and edge[1] not in anywhere
                  and not edge[1].endswith("@plt")}
         total = profile.total
-        self.assert_rare(sum(wrong.values()), total * share, total,
-                         f"of {total}, calls that the program does not make: {wrong}")
+        self.assertLessEqual(sum(wrong.values()), total * share,
+                             f"of {total}, calls that the program does not make: {wrong}")
 
     def assert_share(self, profile, expected, *names, slack=0.0):
         share = profile.share(*names)
@@ -297,25 +314,35 @@ class LiveTest(unittest.TestCase):
             self.assertAlmostEqual(share, expected, delta=profile.tolerance(expected) + slack,
                                    msg=f"share of {' … '.join(names)}, {profile.samples} samples")
 
-    def steadily(self, record, judge, tries=3):
-        """What is said of shares of time, within shares(), has to hold for one of three recordings; all else for each.
+    def steadily(self, record, judge):
+        """What is said of shares of time, within shares(), is decided by a sequential test; all else holds each time.
 
         A virtual machine's processor can be taken away in the middle of a sample, which then weighs
         as much as dozens of others. And a loop that takes as long as the time between two samples is
-        hit in the same places all the time: so each try has another rate.
+        hit in the same places all the time: so each recording has another rate.
+
+        Wald's test of how often a share is off: it ends when the recordings that hold are one ahead,
+        or those that do not BEHIND. If chance spoils one in twenty, it fails once in 7,000 times.
+        A profiler that is wrong in seven of ten recordings fails in 59 % of the tests, one that is in
+        nine of ten in 89 % (34 % and 73 % if one of three recordings were enough).
         """
+        ahead = 0
         try:
-            for self.attempt in range(tries):
+            for self.attempt in range(MOST_RECORDINGS):
                 recorded = record()
                 try:
                     judge(recorded)
+                    ahead += 1
+                except ShareOff as error:
+                    ahead -= 1
+                    off = error
+                if ahead > 0:
                     return recorded
-                except ShareOff:
-                    if self.attempt == tries - 1:
-                        raise
+                if ahead == -BEHIND:
+                    break
+            raise off
         finally:
             self.attempt = 0
-        return None
 
     def hostile(self, argv, graph=None, samples=100, complete=0.999, options=STORM, judge=None, **how):
         """Native once, then in the storm with the marker on and off. Yields the profiles.

@@ -63,7 +63,7 @@ class AskTest(ApiTest):
     """What is hot right now."""
 
     def answers(self, ask, full=True):
-        """What ask() was told: facts each time, shares of time in one of three."""
+        """What ask() was told: facts each time, shares of time steadily."""
         def life():
             run = ask()
             self.check_answers(run, full)

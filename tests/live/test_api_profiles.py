@@ -127,7 +127,7 @@ class SnapshotTest(ApiTest):
             with self.subTest(tree=tree):
                 profile = self.check(lambda: self.run_program("api", "snapshot", "rate=4000 tree=" + tree))
                 self.assertEqual(profile.info["tree"], tree)
-                for node in profile.named("beta"):
+                for node in profile.some("beta"):
                     self.assertTrue(tree == "functions" or "by_night" in node.path())
 
     def test_under_record(self):

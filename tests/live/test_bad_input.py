@@ -67,7 +67,8 @@ class BadCommands(BadInput):
         self.assertIn(run.status, (2, 126))
 
     def test_static_program(self):
-        run = self.refuse_to_record(program("static"), says="static")
+        """The agent cannot enter it, and from outside not all can be had."""
+        run = self.refuse_to_record("-e", "alloc", program("static"), says="static")
         self.assertIn("link", run.words)
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root to make a file of another user's")
@@ -78,7 +79,7 @@ class BadCommands(BadInput):
         os.chmod(path, 0o4755)
         if os.statvfs(self.folder).f_flag & os.ST_NOSUID:
             self.skipTest("the file system takes no setuid")
-        self.refuse_to_record(path, says="setuid")
+        self.refuse_to_record("-e", "wall", path, says="setuid")
 
     def test_no_command(self):
         self.refuse_to_record(says="command")
@@ -139,7 +140,7 @@ class BadCommands(BadInput):
             before = file.read()
         self.refuse("record", "/no/such/program", status=127)
         self.refuse("record", "-F", "0", "true")
-        self.refuse("record", program("static"))
+        self.refuse("record", "-e", "wall", program("static"))
         with open(path, "rb") as file:
             self.assertEqual(file.read(), before)
 

@@ -6,7 +6,8 @@ import unittest
 from collections import defaultdict
 
 import test_calls
-from support import CAIRN, program as test_program
+from support import CAIRN, Run
+from support import program as test_program
 from test_calls import HELPERS, MODES, CallsTest, true_edges
 
 # The kernel calls handlers, and coroutines begin by a return: nobody notices. What they call is counted.
@@ -116,6 +117,22 @@ class Contexts(SitesTest, test_calls.Contexts):
         self.assertIn("qsort", names["program"])
         self.assertNotIn("msort_with_tmp", names["program"])
         self.assertLess(names["program"], names["all"])
+
+    def test_libraries_of_the_program_may_have_names_of_libc(self):
+        """Their calls are followed with the libraries', those of libc's own parts are not."""
+        self.file("util.c", "int leaf(int x) { return x + 1; }\nint util(int x) { return leaf(x) + 1; }\n")
+        self.file("main.c", "#include <math.h>\n#include <stdlib.h>\nint util(int);\n"
+                  "int main(int argc, char **argv) { return util(argc) + (int)cosh(atof(argv[1])) - 5; }\n")
+        for words in (("util.c", "-shared", "-fPIC", "-o", "libutil.so"),
+                      ("main.c", "-o", "main", "-L.", "-lutil", "-lm", "-Wl,-rpath,$ORIGIN")):
+            made = Run(["gcc", "-O0", *words], cwd=self.folder)
+            self.assertEqual(made.status, 0, made.words)
+        run, profile = self.follow([self.file("main"), "0"], "--calls-by", "libraries")
+        self.assertEqual(run.status, 0, run.words)
+        followed = {tuple(node.path()[-2:]) for node in profile.nodes if node.calls}
+        self.assertLessEqual({("main", "util"), ("util", "leaf")}, followed)
+        self.assertIn("atof", {callee for _, *callees in followed for callee in callees})
+        self.assertFalse([path for path in followed if path[0] in ("atof", "strtod", "cosh")], followed)
 
     def test_of_what_a_script_runs(self):
         """Nobody knows beforehand what that is."""

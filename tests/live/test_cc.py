@@ -5,7 +5,7 @@ import os
 import shutil
 import unittest
 
-from support import CAIRN, LiveTest, Run, installed, program
+from support import CAIRN, LiveTest, Run, compilers, installed, program
 
 SOURCE = """
 #include <stdio.h>
@@ -67,14 +67,14 @@ class Compiler(LiveTest):
                 self.assertEqual(self.native([self.file("program")]).text, "2\n")
 
     def test_compiles_and_links_apart(self):
-        for compiler in filter(shutil.which, ("gcc", "clang")):
+        for compiler in compilers("gcc", "clang"):
             with self.subTest(compiler):
                 self.assert_compiles(compiler, "-Werror", "-c", "main.c", "-o", "main.o")
                 self.assert_compiles(compiler, "-Werror", "main.o", "-o", "program")
                 self.assertEqual(self.calls_of([self.file("program")]), {"main": 1, "twice": 1})
 
     def test_answers_as_the_compiler_does(self):
-        for compiler in filter(shutil.which, ("gcc", "clang")):
+        for compiler in compilers("gcc", "clang"):
             for question in (["--version"], ["-dumpversion"], ["-dumpmachine"], ["-E", "main.c"],
                              ["-M", "main.c"], ["-MM", "main.c"], ["-print-prog-name=ld"],
                              ["-fsyntax-only", "main.c"], ["-dM", "-E", "-x", "c", "/dev/null"]):
@@ -140,7 +140,7 @@ class Compiler(LiveTest):
     def test_leaves_assembler_alone(self):
         self.file("number.s", ASSEMBLER)
         self.file("number2.S", "#define NOTHING\n" + ASSEMBLER)
-        for compiler in filter(shutil.which, ("gcc", "clang")):
+        for compiler in compilers("gcc", "clang"):
             for source in ("number.s", "number2.S"):
                 with self.subTest(compiler=compiler, source=source):
                     self.assert_compiles(compiler, "-Werror", "-c", source, "-o", "ours.o")
@@ -167,7 +167,7 @@ class Compiler(LiveTest):
             return other(words) - twice(1); }""")
         self.file("second.cc", template + """int other(std::map<std::string, std::vector<int>> &words) {
             words["c"].push_back(twice(1)); return (int)words.size() + twice(1); }""")
-        for compiler in filter(shutil.which, ("g++", "clang++")):
+        for compiler in compilers("g++", "clang++"):
             for flags in ((), ("-pipe",), ("-O2", "-ffunction-sections", "-Wl,--gc-sections"),
                           ("-flto", "-O1")):
                 with self.subTest(compiler=compiler, flags=flags):
@@ -203,7 +203,7 @@ class Compiler(LiveTest):
         os.chmod(old, 0o755)
         for words, status, said in (([], 2, "name the compiler"), (["-O2", "gcc"], 2, "compiler comes first"),
                                     (["no-such-compiler"], 127, "cannot run no-such-compiler"),
-                                    (["ls", "-l"], 2, "no C compiler"),
+                                    (["ls", "-l"], 2, "does not know the compiler ls"),
                                     (["gcc", "-m32", "-c", "main.c"], 2, "another machine"),
                                     ([old, "-c", "main.c"], 2, "does not know")):
             with self.subTest(words):

@@ -3,6 +3,7 @@
 
 import json
 import os
+import subprocess
 import unittest
 import xml.etree.ElementTree as ElementTree
 
@@ -39,6 +40,11 @@ class Together(LiveTest):
         self.assertEqual(result["correlation"]["pearson"], 1)
         self.assertEqual(result["distortion"], 0)
 
+    def assert_covers(self, result):
+        """Each edge with a tenth of the hottest one's time is in both trees: no machine is busy enough for one sample
+        to weigh that much, in a place that the other run never came to."""
+        self.assertEqual(result["hot_edge_coverage"]["0.1"], 1)
+
 
 class Compare(Together):
     def test_json_has_the_keys_that_scripts_use(self):
@@ -63,13 +69,13 @@ class Compare(Together):
             _, approx = self.record([program("shares")], "-F", "4000", "--marker=off")
             return self.compare(exact, approx)
 
-        @shares()
         def judge(result):
-            self.assertGreater(result["overlap"], 0.99)
-            self.assertGreater(result["weighted_overlap"], 0.85)
-            self.assertEqual(result["hot_edge_coverage"]["0.1"], 1)
-            self.assertGreater(result["correlation"]["pearson"], 0.98)
-            self.assertLess(result["distortion"], 15)
+            self.assert_covers(result)
+            with shares():
+                self.assertGreater(result["overlap"], 0.99)
+                self.assertGreater(result["weighted_overlap"], 0.85)
+                self.assertGreater(result["correlation"]["pearson"], 0.98)
+                self.assertLess(result["distortion"], 15)
 
         result = self.steadily(two, judge)
         paths = [edge["path"] for edge in result["hottest_edges"][:4]]
@@ -156,6 +162,19 @@ class Merge(Together):
         self.assertEqual(apart.total, 2 * one.total)
         self.assertEqual(len(apart.info["tree_list"]), 2 * len(one.info["tree_list"]))
 
+    def test_memory_does_not_grow_with_the_profiles(self):
+        """Of many ranks, one profile at a time is read."""
+        path, peaks = self.file("rank.cairn"), []
+        subprocess.run([program("odd_profiles"), "calls", "50000", path, CAIRN], check=True)
+        for count in (2, 40):
+            with subprocess.Popen([CAIRN, "merge", "-q", "-o", self.file("all.cairn"), *[path] * count]) as child:
+                _, status, usage = os.wait4(child.pid, 0)
+                child.returncode = os.waitstatus_to_exitcode(status)
+            self.assertEqual(child.returncode, 0)
+            peaks.append(usage.ru_maxrss)
+        self.assertLess(peaks[1], 1.2 * peaks[0])
+        self.assertEqual(Profile(self.file("all.cairn")).total, 40 * Profile(path).total)
+
     def test_output_may_be_an_input(self):
         _, one = self.record([program("shares")], "-F", "1000")
         total = one.total
@@ -210,7 +229,7 @@ class Calls(Together):
                 with shares():
                     self.assertGreater(result["overlap"], 0.99)
                     self.assertGreater(result["weighted_overlap"], 0.85)
-                    self.assertEqual(result["hot_edge_coverage"]["0.1"], 1)
+                self.assert_covers(result)
                 walked = "approx" if approx is time else "exact"
                 self.assertGreater(result[walked]["left_out"], 0)
 
@@ -288,6 +307,38 @@ class Strategies(Together):
         self.assertEqual(edges["b", "c"]["exact"], 1_000_000)
         return result, edges["b", "c"]["approx"] / max(1, edges["a", "b"]["approx"] or 0)
 
+    def weights(self, *options):
+        """What the approximation has for main>a, a>b and b>c, as it was recorded."""
+        run, approx = self.record([self.binary], *options)
+        self.assertEqual(run.status, 0, run.words)
+        result = self.compare(self.exact, approx, "--scale", "1")
+        edges = {edge["function"]: edge["approx"] or 0 for edge in result["hottest_edges"]}
+        return result, [edges[name] for name in "abc"]
+
+    def test_a_sample_at_every_call_is_the_exact_tree(self):
+        result, weights = self.weights("-e", "calls:1")
+        self.assertEqual(weights, [1000, 10_000, 1_000_000])
+        self.assert_perfect(result)
+        result, weights = self.weights("-e", "calls-by-function:1")
+        self.assertEqual(weights, [1000, 10_000, 1_000_000])
+        self.assert_perfect(result)
+
+    def test_each_function_has_a_counter_of_its_own(self):
+        """Of each, one in 59 is sampled, less what decays: no function is passed over."""
+        _, weights = self.weights("-e", "calls-by-function:59")
+        for weight, calls in zip(weights, (1000, 10_000, 1_000_000)):
+            self.assertEqual(weight % 59, 0)
+            self.assertLessEqual(weight, calls)
+            self.assertGreater(weight, 0.8 * calls)
+
+    def test_random_periods_have_the_mean_that_was_asked_for(self):
+        """One call in seven is sampled: five deviations of that on either side."""
+        for event in ("calls:7", "calls-by-function:7"):
+            with self.subTest(event=event):
+                _, (_, second, third) = self.weights("-e", event, "--random-periods")
+                self.assertAlmostEqual(second, 10_000, delta=1300)
+                self.assertAlmostEqual(third, 1_000_000, delta=13_000)
+
     def test_last_edge_is_right(self):
         for period in (59, 307):
             with self.subTest(period=period):
@@ -304,6 +355,38 @@ class Strategies(Together):
         self.assertEqual(result["overlap"], 1)
         self.assertLess(result["weighted_overlap"], 0.6)
         self.assertGreater(result["distortion"], 80)
+
+
+SELDOM = r"""
+#include <unistd.h>
+volatile long count;
+#define KEEP __attribute__((noinline, noclone))
+KEEP void seldom(void) { count++; }
+KEEP void often(void) { count++; }
+int main(void)
+{
+    for (int i = 0; i < 150; i++) {
+        seldom();
+        for (int j = 0; j < 1000; j++) often();
+        usleep(5000);
+    }
+    return 0;
+}
+"""
+
+
+@installed("gcc")
+class Decay(Together):
+    def test_functions_that_are_seldom_called_do_not_fire(self):
+        """Twenty calls in each tenth of a second: these are halved before they are 59."""
+        binary = self.file("decay")
+        run = Run([CAIRN, "cc", "gcc", "-O2", "-o", binary, self.file("decay.c", SELDOM)])
+        self.assertEqual(run.status, 0, run.words)
+        _, profile = self.record([binary], "-e", "calls-by-function:59")
+        self.assertEqual(profile.named("seldom"), [])
+        weight = sum(node.own for node in profile.named("often"))
+        self.assertLessEqual(weight, 150_000)
+        self.assertGreater(weight, 0.8 * 150_000)
 
 
 class BadInput(Together):

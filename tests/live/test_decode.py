@@ -74,7 +74,7 @@ class TruthTest(DecodeTest):
     def test_encoded_again_and_again(self):
         for seed in (4, 5):
             def life():
-                lines = self.ask("all", seed=seed, options=("--restless", "-F", "4000"))
+                lines = self.ask("all", seed=seed, options=("--reencode-always", "-F", "4000"))
                 self.assert_true_paths(lines, 1500)
                 return {line.split()[0].split(".")[2] for line in lines.splitlines()}
 
@@ -85,10 +85,10 @@ class TruthTest(DecodeTest):
         self.assertTrue(any("[main;run_threads;worker;walk;step0;step" in line for line in decoded))
 
     def test_threads_while_it_is_encoded_anew(self):
-        self.assert_true_paths(self.ask("threads", seed=6, count=3000, options=("--restless", "-F", "4000")), 5000)
+        self.assert_true_paths(self.ask("threads", seed=6, count=3000, options=("--reencode-always", "-F", "4000")), 5000)
 
     def test_threads_whose_contexts_come_again(self):
-        self.assert_true_paths(self.ask("crowd", seed=7, count=8000, options=("--restless", "-F", "4000")), 14000)
+        self.assert_true_paths(self.ask("crowd", seed=7, count=8000, options=("--reencode-always", "-F", "4000")), 14000)
 
     def test_jumps_that_nobody_is_told_of(self):
         run = Run([CAIRN, "record", "-q", "--track", "encode", "-o", self.file("odd.out"), "--", program("asking-odd")], cwd=self.folder)
@@ -237,7 +237,7 @@ class CommandTest(DecodeTest):
         for word in (damaged, "c:12", self.context + "0", self.context[:-3]):
             run = self.decode(self.out, word, status=2)
             self.assertEqual(run.text, "")
-            self.assertEqual(run.words, f"cairn: decode: '{word}' is no context, or a damaged one (see 'cairn help decode')\n")
+            self.assertEqual(run.words, f"cairn: decode: '{word}' is not a context, or is damaged (see 'cairn help decode')\n")
         run = self.decode(self.out, "--folded", stdin=f"x {damaged} y\n", status=1)
         self.assertEqual(run.text, f"x {damaged} [damaged] y\n")
         self.assertEqual(run.words, f"cairn: decode: 1 context could not be decoded by {self.out}\n")
@@ -256,7 +256,7 @@ class CommandTest(DecodeTest):
         self.assertIn("is not a cairn profile", self.decode(program("asking"), self.context, status=2).words)
 
     def test_misuse_is_named(self):
-        self.assertIn("is no process id", self.decode(self.out, "--pid", "x", status=2).words)
+        self.assertIn("is not a process id", self.decode(self.out, "--pid", "x", status=2).words)
         self.assertIn("has no contexts of a process 1\n", self.decode(self.out, "--pid", "1", "1:2", status=1).words)
         self.assertIn("--nonsense", self.decode("--nonsense", status=2).words)
         self.assertIn("usage: cairn decode", self.decode("--help").text)

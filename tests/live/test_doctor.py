@@ -10,7 +10,7 @@ import subprocess
 import sys
 import unittest
 
-from support import CAIRN, LiveTest, Run, installed
+from support import CAIRN, LiveTest, Run, installed, program
 
 SETTINGS = "/proc/sys/kernel/"
 SYSTEM_CALLS = {"perf_event_open": 298, "membarrier": 324}
@@ -88,13 +88,31 @@ def user(*more):
 class Machine(DoctorTest):
     def test_everything_is_said(self):
         checks = self.doctor()
-        for name in ("cpu", "wall", "alloc", "calls", "agent", "memory file", "memory", "locked pages", "ptrace",
-                     "marker", "kernel", "user", "debuginfod", "libc"):
+        for name in ("cpu", "wall", "alloc", "io", "lock", "calls", "agent", "memory file", "memory", "locked pages", "ptrace",
+                     "record -p", "marker", "kernel", "user", "debuginfod", "libc"):
             self.assertIn(name, checks)
         listed = {event["name"]: event for event in json.loads(Run([CAIRN, "list", "--json"]).text)["events"]}
         self.assertEqual(checks["cpu"]["mark"] != "no", listed["cpu"]["works"])
         self.assertEqual(checks["wall"]["mark"] == "ok", listed["wall"]["works"])
         self.assertIn(listed["cpu"]["source"], checks["cpu"]["finding"])
+
+    def test_processes(self):
+        """As `cairn record -p` has it."""
+        run = Run([CAIRN, "doctor", "4194303"])
+        self.assertIn("there is no process 4194303", run.text)
+        self.assertIn("Process 4194303 cannot be recorded here", run.text)
+        self.assertEqual(run.status, 1)
+        with subprocess.Popen([program("static"), "stays"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+            run = Run([CAIRN, "doctor", str(process.pid)])
+            process.kill()
+        self.assertIn("statically linked", run.text)
+        self.assertIn("sampled from outside", " ".join(run.text.split()))
+        with subprocess.Popen(["sleep", "60"]) as process:
+            run = Run([CAIRN, "doctor", str(process.pid)])
+            process.kill()
+        self.assertIn(f"process {process.pid} can be recorded", " ".join(run.text.split()))
+        self.assertIn(f"cairn record -p {process.pid}\n", run.text)
+        self.assertEqual(run.status, 0)
 
     def test_it_fits_the_terminal(self):
         """No line is wider than 80 columns, in pipes too, and none is cut in a word."""
@@ -237,11 +255,15 @@ class Programs(DoctorTest):
 
     def test_programs_that_cannot_be_entered(self):
         static = self.build("-static", name="static")
-        checks = self.doctor(static, status=1)
-        self.assertEqual(checks["program"]["mark"], "no")
+        checks = self.doctor(static, status=0)
+        self.assertEqual(checks["program"]["mark"], "limited")
+        self.assertIn("sampled from outside", checks["program"]["finding"])
         self.assertIn("statically linked", checks["program"]["finding"])
         self.assertIn("without -static", checks["program"]["remedy"])
-        self.assertIn("cannot be recorded here", Run([CAIRN, "doctor", static]).text)
+        checks = self.doctor(static, before=[program("without_perf")], status=1)
+        self.assertEqual(checks["program"]["mark"], "no")
+        self.assertIn("statically linked", checks["program"]["finding"])
+        self.assertIn("cannot be recorded here", Run([program("without_perf"), CAIRN, "doctor", static]).text)
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root to become somebody else")
     def test_setuid_programs_are_refused(self):
@@ -257,7 +279,7 @@ class Programs(DoctorTest):
         with open(self.file("musl.c"), "w", encoding="utf-8") as file:
             file.write("int main(void) { return 0; }\n")
         subprocess.run(["musl-gcc", "-o", self.file("musl"), self.file("musl.c")], check=True)
-        self.assertIn("musl", self.doctor(self.file("musl"), status=1)["program"]["finding"])
+        self.assertIn("musl", self.doctor(self.file("musl"), status=0)["program"]["finding"])
 
     def test_the_program_is_not_run(self):
         """Nor is a loader of its own, which could be anything."""

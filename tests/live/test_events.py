@@ -3,6 +3,7 @@
 """Several events in one recording: each has the numbers that it has alone."""
 
 import os
+import re
 import shutil
 import struct
 import sys
@@ -13,7 +14,7 @@ import test_alloc
 from support import CAIRN, LiveTest, Profile, Run, installed, program, shares
 
 SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "programs")
-BLOCKS = ["alloc", "allocs", "freed", "frees", "live", "live-blocks", "peak", "peak-blocks"]
+BLOCKS = [*test_alloc.METRICS]
 TRACKERS = (("--track", "walk"), ("--track", "walk", "--marker=off"), ("--track", "encode"),
             ("--track", "calls"))
 
@@ -79,7 +80,7 @@ class CpuAndAlloc(EventsTest):
     def assert_counted(self, profile, counted):
         """Sums are exact, whatever the clock does."""
         names = [metric["name"] for metric in profile.report()["metrics"]]
-        self.assertEqual(names[:9], ["cpu", *BLOCKS])
+        self.assertEqual(names[:1 + len(BLOCKS)], ["cpu", *BLOCKS])
         alloc = profile.info["alloc"]
         for name, value in counted.items():
             more = alloc["unknown_frees"] if name == "frees" else 0
@@ -88,7 +89,7 @@ class CpuAndAlloc(EventsTest):
         totals = self.totals(profile)
         self.assertEqual(totals["alloc"], counted["allocated"])
         self.assertEqual(totals["cpu"], profile.info["cost_ns"])
-        self.assertEqual(profile.info["node_bytes"], 72)
+        self.assertEqual(profile.info["node_bytes"], 96)
 
     @installed("sqlite3")
     def test_sqlite3(self):
@@ -220,6 +221,106 @@ class WithCalls(EventsTest):
         self.assertAlmostEqual(totals["calls"], calls, delta=1009 * (1 + profile.info["samples_lost"]))
 
 
+class TrueCost(EventsTest):
+    """Followed calls take much longer than others, but no function is charged with that."""
+
+    KINDS = {"sites": None, "entries": ("-O2",), "reports": ("-O2", "-finstrument-functions")}
+    # Of the whole. Functions that report themselves call us twice, and wait for both.
+    DELTA = {"sites": 0.03, "entries": 0.03, "reports": 0.12}
+
+    def build(self, name, flags):
+        if flags is None:
+            return program(name)
+        path = os.path.join(self.folder, name)
+        compiler = ["gcc"] if len(flags) > 1 else [CAIRN, "cc", "gcc"]
+        built = Run([*compiler, "-w", *flags, "-o", path, os.path.join(SOURCES, name + ".c")])
+        self.assertEqual(built.status, 0, built.words)
+        return path
+
+    def below_main(self, profile):
+        """{path below main: share of all time that is below main}, and the number of samples."""
+        report = profile.report("--min", "0", "--kernel=no", "--no-inlines")
+        time = [metric["name"] for metric in report["metrics"]].index("cpu")
+        paths, found = {}, {}
+        for node in report["nodes"]:
+            above = paths.get(node["parent"], ())
+            paths[node["id"]] = (*above, node["function"]) if above or node["function"] == "main" else ()
+        for node in report["nodes"]:
+            path = paths[node["id"]]
+            for length in range(1, len(path) + 1):
+                found[path[1:length]] = found.get(path[1:length], 0) + node["self"][time]
+        whole = found.pop(())
+        return {path: cost / whole for path, cost in found.items()}, profile.samples
+
+    def recorded(self, argv):
+        """The truth, from a profile of time merged with one of calls; and both in one run."""
+        rate = str(9973 - 101 * self.attempt)
+        paths = [os.path.join(self.folder, name) for name in ("time", "calls", "both")]
+        for path, options in zip(paths, (("-F", rate), ("--track", "calls"))):
+            run = Run([CAIRN, "record", "-q", "-o", path, *options, "--", *argv])
+            self.assertEqual(run.status, 0, run.words)
+        merged = Run([CAIRN, "merge", "-o", paths[2], *paths[:2]])
+        self.assertEqual(merged.status, 0, merged.words)
+        run, profile = self.record(argv, "--track", "calls", "-e", "cpu", "-F", rate)
+        self.assertEqual(run.status, 0, run.words)
+        # Exact, whatever shares are: nothing is lost, and nothing counted twice.
+        self.assertEqual(self.totals(profile)["cpu"], profile.info["cost_ns"])
+        self.assertGreater(profile.info["hook_ns"], 0)
+        self.assertGreater(profile.info["hook_samples"], 0)
+        self.assertEqual(profile.report()["hook_ns"], profile.info["hook_ns"])
+        return Profile(paths[2]), profile
+
+    def judge(self, recorded, chosen, delta):
+        (truth, many), (found, samples) = map(self.below_main, recorded)
+        for path in filter(chosen, {*truth, *found}):
+            was, now = truth.get(path, 0), found.get(path, 0)
+            spread = max(was * (1 - was), 0.01)
+            chance = 3 * (spread / many + spread / samples) ** 0.5
+            with shares():
+                self.assertAlmostEqual(now, was, delta=delta + chance, msg=path)
+
+    def check(self, name, chosen):
+        for kind, flags in self.KINDS.items():
+            with self.subTest(name=name, kind=kind):
+                argv = [self.build(name, flags)]
+                self.steadily(lambda argv=argv: self.recorded(argv),
+                              lambda recorded, kind=kind: self.judge(recorded, chosen, self.DELTA[kind]))
+
+    def test_small_function(self):
+        self.check("small_leaf", lambda path: True)
+
+    def test_figure_1(self):
+        """Which of two neighbours an instruction runs in cannot be told (limits.md): d is part of c here."""
+        self.check("figure1", lambda path: path[-1] != "d")
+
+    def test_says_so(self):
+        run = Run([CAIRN, "record", "-o", self.path, "--track", "calls", "-e", "cpu", "--", program("small_leaf")])
+        self.assertRegex(run.words, "hooks on calls took another .*s, which no function is charged with")
+        for command in ("info", "report"):
+            said = Run([CAIRN, command, self.path])
+            self.assertRegex(" ".join(said.text.split()), "(?i)hooks", command)
+        alone = Run([CAIRN, "record", "-o", self.path, "--", program("small_leaf")])
+        self.assertNotIn("hooks", alone.words)
+        self.assertEqual(Profile(self.path).info["hook_ns"], 0)
+
+    def test_system_calls_through_us(self):
+        """syscall() is a function of the agent's, but what the kernel does in it is the program's."""
+        def judge(recorded):
+            run, profile = recorded
+            spent = {name: int(value) for name, value in map(str.split, run.text.splitlines())}
+            nodes, found = {}, 0
+            report = profile.report("--min", "0")
+            time = [metric["name"] for metric in report["metrics"]].index("cpu")
+            for node in report["nodes"]:
+                within = node["function"] == "does_some" or nodes.get(node["parent"], False)
+                nodes[node["id"]] = within
+                found += node["self"][time] * within
+            with shares():
+                self.assertAlmostEqual(found / spent["some"], 1, delta=0.1)
+
+        self.steadily(lambda: self.lived([program("system_calls")], "-e", "cpu", "--track", "calls"), judge)
+
+
 class Views(EventsTest):
     def test_each_metric(self):
         """Each can be shown, exported, merged and compared."""
@@ -251,6 +352,21 @@ class Views(EventsTest):
         self.assertEqual(sums["cpu"], totals["cpu"])
         compared = Run([CAIRN, "compare", alone, self.path, "--json", "--metric", "alloc"])
         self.assertEqual(compared.status, 0, compared.words)
+
+    def test_ratios(self):
+        """One metric over another, beside the one that rows are sorted by."""
+        self.record([program("allocs"), "peak"], "-e", "alloc", "-e", "io")
+        totals = self.totals(Profile(self.path))
+        shown = Run([CAIRN, "report", "--no-pager", "--width", "300", "--metric", "alloc,allocs,alloc-size", self.path])
+        self.assertEqual(shown.status, 0, shown.words)
+        row = next(line for line in shown.text.splitlines() if "100.0 %" in line)
+        size = re.findall(r"([\d.]+) (k|M|)B", row)[-1]
+        scale = {"": 1, "k": 1e3, "M": 1e6}[size[1]]
+        self.assertAlmostEqual(float(size[0]) * scale / (totals["alloc"] / totals["allocs"]), 1, delta=0.02)
+        for names, word in (("alloc-size", "sorts no rows"), ("alloc,ipc", "has not both")):
+            run = Run([CAIRN, "report", "--metric", names, self.path])
+            self.assertEqual((run.status, run.words.count("\n")), (2, 1), run.words)
+            self.assertIn(word, run.words)
 
     def test_trees_that_make_no_sense_are_refused(self):
         for options, word in ((("-e", "cpu", "-e", "alloc", "--tree", "hot"), "--tree full"),

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import unittest
 
-from support import CAIRN, LiveTest, Profile, Run, installed, program, shares
+from support import CAIRN, LiveTest, Profile, Run, ShareOff, installed, program, shares
 
 # A program that says which signals it gets. HUP, INT, QUIT and TERM are among them; KILL ends it.
 LISTENER = """
@@ -149,6 +149,36 @@ class Namespaces(LiveTest):
         how = ["-pf", "--mount-proc"] if os.geteuid() == 0 else ["-rpf", "--mount-proc"]
         notes = self.notes("unshare", *how, program("shares"))
         self.assertTrue(any("not profiled" in note for note in notes), notes)
+
+
+class Judgement(LiveTest):
+    """The sequential test that shares of time are judged by."""
+
+    def recordings(self, outcomes):
+        """How many recordings are made whose shares hold (1) or do not (0); negative: and the test fails."""
+        left = iter(outcomes)
+        self.made = 0
+
+        def record():
+            self.made += 1
+            return next(left)
+
+        try:
+            self.steadily(record, shares()(lambda holds: self.assertEqual(holds, 1)))
+        except ShareOff:
+            return -self.made
+        return self.made
+
+    def test_shares_are_judged_by_who_is_ahead(self):
+        for outcomes, made in (((1,), 1), ((0, 1, 1), 3), ((0, 0, 1, 1, 1), 5), ((0, 0, 0), -3),
+                               ((0, 1, 0, 0), -5), ((0, 1) * 5, -9)):
+            with self.subTest(outcomes=outcomes):
+                self.assertEqual(self.recordings((*outcomes, 0)), made)
+
+    def test_facts_fail_at_the_first_time(self):
+        with self.assertRaises(AssertionError) as failure:
+            self.steadily(lambda: self.fail("a fact"), lambda recorded: None)
+        self.assertNotIsInstance(failure.exception, ShareOff)
 
 
 if __name__ == "__main__":

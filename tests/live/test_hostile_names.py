@@ -2,6 +2,7 @@
 """Text in profiles, programs and arguments is shown, and never obeyed: no command prints a character that could
 move a cursor, turn text around, forge a line, or break the format that it is printed in."""
 
+import csv
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import unicodedata
 import unittest
 from xml.etree import ElementTree
 
+from foreign import Otlp, Pprof
 from support import CAIRN, LiveTest, Run, program
 from test_terminal import COLOUR, Terminal
 
@@ -79,6 +81,7 @@ class HostileNames(LiveTest):
     def test_record_is_harmless(self):
         self.assert_harmless(self.recording.err)
         out = os.path.join(os.fsencode(self.folder), b"out" + EVIL_NAME[:60])
+        out = out.replace(b"%", b"%%") # record -o takes patterns
         for argv in (("-o", out, "true"), ("-o", out, "--json", "true"), ("-o", out, "-F", "1", "true")):
             self.cairn("record", *argv)
         self.cairn("record", "-o", out + b"/x", "true", status=(2,))
@@ -127,6 +130,30 @@ class HostileNames(LiveTest):
             self.cairn("compare", path, path, "--metric", EVIL, status=(0, 2))
         self.cairn("compare", self.made, self.recorded, status=(2,))
 
+    def test_versions_are_harmless(self):
+        """diff and gate, of profiles whose every function changed."""
+        for path in (self.made, self.recorded):
+            self.cairn("merge", "-o", "twice", path, path)
+            for how in ((), ("--by", "function"), ("--normalize",), ("--json",), ("--width", "40")):
+                self.cairn("diff", path, path, *how)
+                self.cairn("diff", path, "twice", *how)
+            self.cairn("diff", path, path, "--metric", EVIL, status=(0, 2))
+            self.cairn("gate", path, path)
+            self.cairn("gate", path, "--max", EVIL + b": 0 x", status=(0, 1, 2))
+            self.cairn("gate", path, "--max", EVIL, "--json", status=(2,))
+            self.cairn("gate", path, "--above", EVIL, path, status=(2,))
+        self.cairn("diff", self.made, self.recorded, status=(2,))
+        self.cairn("gate", self.made, EVIL, status=(2,))
+
+    def test_annotate_is_harmless(self):
+        for path in (self.made, self.recorded):
+            nodes = json.loads(self.cairn("report", path, "--json").out)["nodes"]
+            for name in {node["function"] for node in nodes}:
+                for how in ((), ("--asm",), ("--json",), ("--asm", "--json")):
+                    self.cairn("annotate", name.encode(errors="replace") or b".", path, *how, status=(0, 2))
+            self.cairn("annotate", ".", path, "--source", EVIL)
+            self.cairn("annotate", EVIL, path, status=(0, 2))
+
     def test_merge_is_harmless(self):
         self.cairn("merge", "-o", "merged", self.made, self.made)
         self.cairn("merge", "-o", "merged", self.made, self.recorded)
@@ -149,6 +176,28 @@ class HostileNames(LiveTest):
                   self.cairn("export", "-f", "folded", self.made).text.splitlines()]
         self.assertEqual(sorted(set(depths)), [1, 2, 3, 4, 5, 6])
         self.cairn("export", "-f", EVIL, self.made, status=(2,))
+
+    def test_foreign_formats_are_valid(self):
+        """Whatever the names are, each format is what its readers expect."""
+        for path in (self.made, self.recorded):
+            whole = sum(node["self"][0] for node in json.loads(self.cairn("report", path, "--json").out)["nodes"])
+            self.assertEqual(Pprof(Run([CAIRN, "export", "-f", "pprof", path]).out).total(0), whole)
+            speedscope = json.loads(self.cairn("export", "-f", "speedscope", path).text)
+            self.assertEqual(speedscope["profiles"][0]["endValue"], whole)
+            json.loads(self.cairn("export", "-f", "firefox", path).text)
+            lines = self.cairn("export", "-f", "callgrind", path).text.splitlines()
+            for line in lines[lines.index("positions: line"):]:
+                self.assertRegex(line, r"^$|^\d+( \d+)+$|^calls=\d+ \d+$|^c?(ob|fl|fi|fe|fn)=\(\d+\)( .*)?$"
+                                       r"|^(positions|events?|summary|totals):")
+            self.assertEqual(lines[-1], f"totals: {whole}")
+            self.assertEqual(sum(sample[3] for sample in Otlp(Run([CAIRN, "export", "-f", "otlp", path]).out).samples), whole)
+            table = list(csv.reader(self.cairn("export", "-f", "csv", path).text.splitlines(), strict=True))
+            self.assertEqual(sum(int(row[9]) for row in table[1:]), whole)
+            graph = self.cairn("export", "-f", "dot", path)
+            if shutil.which("dot"):
+                drawn = Run(["dot", "-Tsvg"], stdin=graph.out)
+                self.assertEqual((drawn.status, drawn.words), (0, ""))
+                ElementTree.fromstring(drawn.out)
 
     def test_decode_is_harmless(self):
         copy = os.path.join(os.path.dirname(self.program), b"asking")

@@ -62,9 +62,31 @@ zle -N zle-line-init
 """
 
 
-def make(*words, env=None):
-    return Run(["make", "--no-print-directory", "-C", SOURCE, "BUILD=" + BUILD, *words],
+def make(*words, env=None, source=None):
+    build = ["BUILD=" + BUILD] if source is None else []
+    return Run(["make", "--no-print-directory", "-C", source or SOURCE, *build, *words],
                env=dict(os.environ, **env) if env else None, timeout=600)
+
+
+def is_clone(folder):
+    return bool(shutil.which("git")) and os.path.exists(folder + "/.git")
+
+
+def make_tarball(source, clone):
+    """What `make dist` packs if all that is here is committed, in a clone of its own."""
+    listed = subprocess.run(["git", "-C", source, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                            capture_output=True, check=True).stdout.decode().split("\0")
+    for name in filter(None, listed):
+        if os.path.exists(os.path.join(source, name)):
+            os.makedirs(os.path.dirname(os.path.join(clone, name)), exist_ok=True)
+            shutil.copy2(os.path.join(source, name), os.path.join(clone, name))
+    for words in (["init", "-q"], ["add", "-A"],
+                  ["-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-q", "-m", "All"]):
+        subprocess.run(["git", "-C", clone, *words], check=True)
+    run = make("dist", source=clone)
+    if run.status:
+        raise AssertionError(run.text + run.words)
+    return os.path.join(clone, run.text.strip())
 
 
 def files_below(folder):
@@ -132,18 +154,22 @@ exit 1
 
 
 class TarballTest(unittest.TestCase):
-    """The files alone, as a distribution packs them: no git, no package manager, no network, no root."""
+    """What `make dist` packs, as a distribution builds it: no git, no package manager, no network, no root."""
 
     @classmethod
     def setUpClass(cls):
         cls.top = tempfile.mkdtemp(prefix="cairn-tarball-")
         cls.addClassCleanup(shutil.rmtree, cls.top)
-        cls.source, cls.tools = cls.top + "/cairn", cls.top + "/tools"
-        for folder in ("src", "include", "docs", "completions", "examples", "scripts", "tests", "bench"):
-            shutil.copytree(os.path.join(SOURCE, folder), os.path.join(cls.source, folder),
-                            ignore=shutil.ignore_patterns("__pycache__"))
-        for file in ("Makefile", "meson.build", "meson_options.txt", "LICENSE", "README.md"):
-            shutil.copy(os.path.join(SOURCE, file), cls.source)
+        cls.tools = cls.top + "/tools"
+        if is_clone(SOURCE):
+            cls.clone = tempfile.mkdtemp(prefix="cairn-clone-")
+            cls.addClassCleanup(shutil.rmtree, cls.clone)
+            cls.tarball = make_tarball(SOURCE, cls.clone)
+            subprocess.run(["tar", "-xf", cls.tarball, "-C", cls.top], check=True)
+            cls.source, = glob.glob(cls.top + "/cairn-*/")
+        else: # unpacked from a tarball before
+            cls.source = cls.top + "/cairn"
+            shutil.copytree(SOURCE, cls.source, ignore=shutil.ignore_patterns("__pycache__", "build*"))
         os.mkdir(cls.tools)
         for name in ("git", "sudo", "apt-get", "curl", "wget"):
             cls.tool(cls.tools, name, FORBIDDEN_TOOL)
@@ -175,6 +201,11 @@ class TarballTest(unittest.TestCase):
         run = self.make("install", "PREFIX=" + self.top + "/prefix", "SETUP=-Doptimization=0 -Ddebug=false")
         self.assertEqual(run.status, 0, run.text + run.words)
         self.assert_nothing_forbidden()
+        version = Run([self.top + "/prefix/bin/cairn", "--version"]).text
+        if hasattr(self, "tarball"):
+            commit = Run(["git", "-C", self.clone, "rev-parse", "HEAD"]).text
+            told = re.search(r"^from commit (\w+) of \d{4}-\d\d-\d\d$", version, re.M)
+            self.assertTrue(told and commit.startswith(told.group(1)), version)
         profile = self.top + "/profile"
         run = Run([*self.user, self.top + "/prefix/bin/cairn", "record", "-q", "-o", profile, "--",
                    "perl", "-e", "$x += $_ * $_ for 1 .. 3e6; print $x > 0"], cwd=self.top)
@@ -189,6 +220,21 @@ class TarballTest(unittest.TestCase):
                               if os.lstat(os.path.join(self.source, path)).st_uid == 0], [])
             self.assertEqual(files_below(self.top + "/of-root"), files_below(self.top + "/prefix"))
 
+    @unittest.skipUnless(is_clone(SOURCE), "not a clone")
+    def test_a_tarball_has_all_that_git_knows_and_is_made_of_a_clone_alone(self):
+        packed = Run(["tar", "-tf", self.tarball]).text.splitlines()
+        known = Run(["git", "-C", self.clone, "ls-files"]).text.splitlines()
+        self.assertEqual({name.split("/", 1)[1] for name in packed if not name.endswith("/")}, set(known))
+        with open(self.tarball, "rb") as file:
+            first = file.read()
+        os.remove(self.tarball)
+        self.assertEqual(make("dist", source=self.clone).status, 0)
+        with open(self.tarball, "rb") as file:
+            self.assertEqual(file.read(), first)
+        run = Run(["make", "-C", self.source, "dist"])
+        self.assertNotEqual(run.status, 0)
+        self.assertIn("this is no clone", run.words)
+
     def test_what_is_missing_is_listed_and_not_installed(self):
         tools = tempfile.mkdtemp(dir=self.top)
         os.chmod(tools, 0o755)
@@ -198,7 +244,7 @@ class TarballTest(unittest.TestCase):
             run = self.make(command, "BUILD=other", "PREFIX=" + self.top + "/other", tools=[tools], CC="no-such-compiler")
             self.assertNotEqual(run.status, 0)
             packages = ("gcc libc6-dev libdw-dev libelf-dev liblzma-dev libdeflate-dev libzstd-dev libxxhash-dev "
-                        "libiberty-dev")
+                        "libiberty-dev libncurses-dev")
             self.assertIn(f"missing: {packages}\nto install them: sudo apt-get install {packages}\n", run.words)
         self.assert_nothing_forbidden()
         for name in ("cairn/other", "other"):
@@ -257,7 +303,7 @@ class Installed(unittest.TestCase):
         env = dict(os.environ, PKG_CONFIG_PATH=package)
         flags = self.run_it("pkg-config", "--cflags", "--libs", "cairn", env=env).text.split()
         self.assertEqual(self.run_it("pkg-config", "--modversion", "cairn", env=env).text.split(),
-                         self.run_it("cairn", "--version").text.split()[1:])
+                         self.run_it("cairn", "--version").text.split()[1:2])
         self.run_it("gcc", "-O1", "-o", "program", "program.c", *flags)
         self.assertEqual(self.run_it("./program").text, "done\n")
         self.run_it("cairn", "record", "--", "./program")

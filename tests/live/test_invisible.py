@@ -2,6 +2,7 @@
 """What a program can see of itself is what it sees without cairn."""
 
 import os
+import statistics
 import unittest
 
 from support import LiveTest, installed, program
@@ -72,13 +73,14 @@ class Invisible(LiveTest):
     def test_a_collector_that_knows_no_types(self):
         """It looks through all memory that is called writable, and collects the less often the more there is."""
         argv = ["guile", "--no-auto-compile", "-c", self.TREES]
-        native = int(self.native(argv).text)
+        # One run in ten has a few more, natively too: by where its memory lies.
+        native = statistics.median(int(self.native(argv).text) for _ in range(5))
         self.assertGreater(native, 20)
         for options in ("-F", "1000"), ("--track", "encode"), ("--track", "calls", "--calls-by", "program"), ("-e", "alloc"), ("--tree", "hot"):
             with self.subTest(options=options):
-                run, _ = self.record(argv, *options)
-                self.assertEqual(run.status, 0)
-                self.assertAlmostEqual(int(run.text), native, delta=native / 10)
+                runs = [self.record(argv, *options)[0] for _ in range(5)]
+                self.assertEqual([run.status for run in runs], [0] * 5)
+                self.assertAlmostEqual(statistics.median(int(run.text) for run in runs), native, delta=native / 10)
 
     def test_environment_through_a_shell(self):
         script = "env; env -i sh -c 'env; echo \"$LD_PRELOAD\"'; unset LD_PRELOAD; sh -c env"

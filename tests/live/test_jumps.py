@@ -39,6 +39,18 @@ class Jumps(LiveTest):
 
         self.life("plain", judge=judge)
 
+    def test_numbers_are_known_where_a_jump_lands(self):
+        """Three samples in four are told by number here; if jumps were not followed, one in three."""
+        argv = [program("jumps"), "plain"]
+        native = self.native(argv)
+        run, profile = self.record(argv, "--track", "encode", "--verify", "-F", "4000")
+        self.assert_same(run, native)
+        encode = profile.info["encode"]
+        self.assertGreater(profile.samples, 200)
+        self.assertGreater(encode["verified"], 50, encode)
+        self.assertEqual(encode["mismatches"], 0)
+        self.assertLess(encode["samples_walked"], profile.samples / 2, encode)
+
     def test_out_of_handlers(self):
         def judge(profile):
             # 400 handlers of one leaf, against 400 descents of 1 to 10 leaves: 1 in 6.5.

@@ -79,8 +79,12 @@ class Frames(LiveTest):
 
     def test_all_cost_is_there(self):
         """Ticks of one long call share its weight: no more is charged than the thread has used, and no less."""
-        profile = self.recorded([program("system_calls")], "-F", "10000")
+        run, profile = self.record([program("system_calls")], "-F", "10000")
+        self.assertEqual(run.status, 0, run.words)
         self.assertEqual(profile.total, profile.info["cost_ns"])
+        # The program says its processor time just before its end.
+        spent = sum(int(ns) for name, ns in map(str.split, run.text.splitlines()) if name in ("user", "system"))
+        self.assertAlmostEqual(profile.total / spent, 1, delta=0.05)
         without = nodes_of(profile.report("--min", "0", "--kernel", "no"))
         self.assertEqual(sum(node.own for node in without), profile.total)
 
@@ -124,16 +128,21 @@ class Frames(LiveTest):
         source = self.file("many.c", """
             #include <fcntl.h>
             #include <pthread.h>
+            #include <time.h>
             #include <unistd.h>
-            enum { THREADS = 600 };
+            enum { THREADS = 600, CPU_NS = 2000000 };
             static pthread_barrier_t all;
             static void *reads(void *zero)
             {
                 char buffer[65536];
+                struct timespec now;
                 pthread_barrier_wait(&all);
-                for (int i = 0; i < 60; i++)
-                    if (read((int)(long)zero, buffer, sizeof buffer) != sizeof buffer)
-                        _exit(1);
+                do {
+                    for (int i = 0; i < 20; i++)
+                        if (read((int)(long)zero, buffer, sizeof buffer) != sizeof buffer)
+                            _exit(1);
+                    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+                } while (now.tv_sec == 0 && now.tv_nsec < CPU_NS);
                 pthread_barrier_wait(&all);
                 return NULL;
             }

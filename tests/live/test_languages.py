@@ -18,6 +18,14 @@ WAYS = (*((marker, "-F", "10000") for marker in MARKERS),
         ("-e", "alloc", "-e", "cpu", "--track", "encode"))
 
 
+def assert_outside(test, argv):
+    """The agent cannot enter: samples are taken from outside, and the program does what it does."""
+    native = test.native(argv)
+    run, profile = test.record(argv)
+    test.assert_same(run, native)
+    test.assertTrue(any("sampled from outside" in note for note in profile.info["notes"]), profile.info["notes"])
+
+
 class RuntimeTest(LiveTest):
     def assert_untouched(self, argv, judge, **how):
         """The same as without cairn, each way. The profiles of walks, whose shares of time please the judge: see steadily()."""
@@ -51,9 +59,10 @@ class Mechanisms(RuntimeTest):
         self.assert_untouched([program("own_returns")], judge)
 
     def test_without_a_library(self):
-        """Nothing of ours can run there. Among others, such a program is left alone."""
+        """Nothing of ours can run there: time is sampled from outside. Among others, such a program is left alone."""
         argv = [program("no_library")]
-        run = Run([CAIRN, "record", "-o", self.file("none"), *argv])
+        assert_outside(self, argv)
+        run = Run([CAIRN, "record", "-e", "wall", "-o", self.file("none"), *argv])
         self.assertEqual(run.status, 2)
         self.assertIn("C library", run.words)
         self.assertEqual(run.text, "")
@@ -78,7 +87,7 @@ class Mechanisms(RuntimeTest):
         with open(script, "w", encoding="ascii") as file:
             file.write(f"#!{binary}\n")
         os.chmod(script, 0o755)
-        run = Run([CAIRN, "record", "-o", self.file("none"), binary])
+        run = Run([CAIRN, "record", "-e", "wall", "-o", self.file("none"), binary])
         self.assertEqual(run.status, 2)
         self.assertIn(word, run.words)
         # By exec, by fork and exec, by spawn and by a name in PATH.
@@ -196,21 +205,23 @@ class Documented(LiveTest):
         subprocess.run(["go", "build", "-o", self.file("alone"), source], check=True, env=env)
         subprocess.run(["go", "build", "-ldflags", "-linkmode=external", "-o", self.file("linked"), source],
                        check=True, env=env)
-        run = Run([CAIRN, "record", "-o", self.file("none"), self.file("alone")])
+        assert_outside(self, [self.file("alone")])
+        run = Run([CAIRN, "record", "-e", "wall", "-o", self.file("none"), self.file("alone")])
         self.assertEqual(run.status, 2)
         self.assertIn("go build -ldflags -linkmode=external", run.words)
         self.assert_hot([self.file("linked")], "main.fib")
 
-    @installed("java", "javac")
-    def test_java_with_a_map(self):
-        source = self.write("Work.java", "public class Work {\n"
-                            "static int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }\n"
-                            "public static void main(String[] args) { System.out.println(fib(40)); } }\n")
-        subprocess.run(["javac", "-d", self.folder, source], check=True)
-        profile = self.assert_hot(
-            ["java", "-XX:+UnlockDiagnosticVMOptions", "-XX:+DumpPerfMapAtExit", "-XX:+PreserveFramePointer", "-cp",
-             self.folder, "Work"], "int Work.fib")
-        self.assertGreater(profile.info["walks"]["complete_pct"], 99)
+    @installed("node")
+    def test_node_without_a_map(self):
+        """The report says what would give names, and only then."""
+        script = self.write("work.js", "let s = 0; for (let i = 0; i < 3e8; i++) s = (s * 31 + i) % 65521;"
+                            " console.log(s);")
+        for options, told in (((), True), (("--perf-basic-prof",), False)):
+            run, profile = self.record(["node", *options, script], "-F", "1000")
+            self.assertEqual(run.status, 0, run.words)
+            self.addCleanup(self.remove_maps, profile)
+            report = Run([CAIRN, "report", profile.path])
+            self.assertEqual("record with node --perf-basic-prof" in " ".join((report.text + report.words).split()), told)
 
     def test_python_with_a_map(self):
         found = filter(None, (shutil.which(f"python3.{version}") for version in range(12, 20)))

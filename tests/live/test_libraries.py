@@ -31,7 +31,7 @@ class Libraries(LiveTest):
                 for other in PLUGINS:
                     if other != name:
                         self.assertEqual(profile.below(f"{name}_outer", f"{other}_inner"), 0)
-                for node in profile.named(f"{name}_inner"):
+                for node in profile.some(f"{name}_inner"):
                     self.assertEqual(node.module, f"plugin_{name}.so")
 
     def test_a_thousand_of_them(self):

@@ -38,7 +38,7 @@ class OddThreads(LiveTest):
         profile = self.lives(program("odd_threads"), "dispatched")[WAYS[0]]
         self.assertGreater(profile.below("run_dispatched", "free_work"), 0)
         self.assertEqual(profile.below("odd_work"), 0)
-        self.assertTrue(any("dispatched" in note for note in profile.info["notes"]), profile.info["notes"])
+        self.assertTrue(any("caught the system calls" in note for note in profile.info["notes"]), profile.info["notes"])
 
     def test_system_calls_of_others_that_become_signals(self):
         """Those of the libraries are spared: samples go on."""

@@ -37,7 +37,7 @@ class SwitchesTest(LiveTest):
             self.assertGreater(profile.share("answer"), 0.05)
 
     def test_a_thread_that_waits_no_more_has_its_period_again(self):
-        _, profile = self.switches("300000")
+        _, profile = self.switches("1500000")
         computing = profile.below("compute") / 1e9
         info = profile.info
         self.assertGreater(info["samples"] - info["samples_sparse"], 0.3 * 1000 * computing)

@@ -43,7 +43,7 @@ class Processes(LiveTest):
             self.assertEqual(profile.info["processes"], processes)
 
     def works(self, mode, paths, samples):
-        """In one of three recordings, more than these shares lie below these paths."""
+        """More than these shares lie below these paths."""
         def judge(profile):
             for path, share in paths.items():
                 with shares():

@@ -269,7 +269,7 @@ class Real(TextTest):
 
     @installed("gdb")
     def test_gdb(self):
-        _, profile = self.record(["gdb", "-batch", "-ex", "info functions main", CAIRN])
+        _, profile = self.record(["gdb", "-batch", "-ex", "info functions main", CAIRN], "-F", "10000")
         for view in ("tree", "callers", "flat"):
             self.assert_fits(profile, "--view", view)
         self.assert_told_apart(profile, "--view", "flat")

@@ -38,6 +38,97 @@ class Figure1(LiveTest):
                 self.steadily(life, judge)
 
 
+class Endings(LiveTest):
+    """Returns are counted in whatever way a frame ends."""
+
+    def test_jumps_and_exceptions_count_as_returns(self):
+        run, profile = self.record([program("endings")], "-F", "4000")
+        self.assertEqual(run.status, 0)
+        for way in ("by_return", "outer_by_jump", "inner_by_jump", "by_direct_jump",
+                    "outer_by_exception", "inner_by_exception"):
+            with self.subTest(way=way):
+                returns = sum(node.returns or 0 for node in profile.named(way))
+                self.assertEqual(returns, 20)
+
+
+JSON = """
+#include <cstdio>
+#include <rapidjson/document.h>
+#include <rapidjson/prettywriter.h>
+#include <rapidjson/stringbuffer.h>
+#include <string>
+int main()
+{
+    std::string text = "[0";
+    for (int i = 0; i < 20000; i++) {
+        char item[200];
+        std::snprintf(item, sizeof item, ",{\\"id\\":%d,\\"name\\":\\"n%d\\",\\"list\\":[%d.%d,true,null,{\\"deep\\":[[%d]]}]}",
+                      i, i * 7919, i, i % 97, i);
+        text += item;
+    }
+    text += "]";
+    size_t bytes = 0;
+    for (int i = 0; i < 30; i++) {
+        rapidjson::Document document;
+        document.Parse(text.c_str());
+        rapidjson::StringBuffer buffer;
+        rapidjson::PrettyWriter<rapidjson::StringBuffer> writer(buffer);
+        document.Accept(writer);
+        bytes += buffer.GetSize();
+    }
+    std::printf("%zu\\n", bytes);
+}
+"""
+
+
+@installed("perf", "g++")
+class BesidePerf(LiveTest):
+    """perf copies stacks and unwinds them later, by a library of others: the shares of paths are the same."""
+
+    def shares_of(self, profile):
+        """{function, or (caller, function): share of the samples that have it on their path}, of the program's own."""
+        found, total = {}, 0
+        for node in nodes_of(profile.report("--min", "0", "--no-sites", "--no-inlines")):
+            path, at = [], node
+            while at is not None:
+                path.append(at)
+                at = at.parent
+            names = [(each.module, each.name) for each in reversed(path)]
+            if not node.own or ("json", "main") not in names:
+                continue
+            total += node.own
+            names = names[names.index(("json", "main")):]
+            pairs = [pair for pair in zip(names, names[1:]) if pair[0][0] == pair[1][0] == "json"]
+            for item in {*(name for name in names if name[0] == "json"), *pairs}:
+                found[item] = found.get(item, 0) + node.own
+        return {item: own / total for item, own in found.items()}
+
+    def test_paths_have_the_shares_that_perf_sees(self):
+        program, data, script, theirs = map(self.file, ("json", "perf.data", "perf.txt", "perf.cairn"))
+        subprocess.run(["g++", "-O1", "-g", "-fno-inline", "-fno-optimize-sibling-calls", "-o", program,
+                        self.file("json.cpp", JSON)], check=True)
+
+        def both():
+            _, ours = self.record([program], "-F", "2000")
+            subprocess.run(["perf", "record", "-q", "-e", "cpu-clock", "-F", "2000", "--call-graph", "dwarf,16384", "-o", data, program],
+                           check=True, capture_output=True)
+            with open(script, "wb") as out:
+                subprocess.run(["perf", "script", "--no-inline", "-i", data], stdout=out, stderr=subprocess.DEVNULL, check=True)
+            subprocess.run([CAIRN, "import", "-q", "-o", theirs, script], check=True)
+            return ours, Profile(theirs)
+
+        def judge(profiles):
+            ours, theirs = profiles
+            mine, yours = self.shares_of(ours), self.shares_of(theirs)
+            self.assertGreater(min(ours.samples, theirs.samples, 10 * len(yours)), 1000)
+            for item in {*mine, *yours}:
+                one, other = mine.get(item, 0), yours.get(item, 0)
+                with shares():
+                    self.assertAlmostEqual(one, other, msg=item, delta=math.hypot(ours.tolerance(one), theirs.tolerance(other)))
+
+        self.steadily(both, judge)
+
+
 class CpuTime(LiveTest):
     """The sum of all samples is what the kernel charged, within 1 %, thread by thread."""
 

@@ -55,6 +55,94 @@ int main(int argc, char **argv)
 }
 """
 
+# As libexecinfo has it, for C libraries without one: asks nobody where tables are.
+OWN_BACKTRACE = """
+int backtrace(void **buffer, int size)
+{
+    void **frame = __builtin_frame_address(0);
+    int count = 0;
+    for (; count < size && frame && frame[1]; frame = frame[0])
+        buffer[count++] = frame[1];
+    return count;
+}
+"""
+
+LOOKS = """
+#include <stdio.h>
+int backtrace(void **buffer, int size);
+enum { DEPTH = 20 };
+static unsigned long looks, wrong;
+static volatile unsigned long sink;
+extern char __executable_start, etext;
+__attribute__((noipa)) static void look(void)
+{
+    void *frames[DEPTH];
+    int count = backtrace(frames, DEPTH);
+    for (int i = 0; i < count; i++)
+        wrong += (char *)frames[i] < &__executable_start || (char *)frames[i] > &etext;
+    looks += count == DEPTH;
+}
+__attribute__((noipa)) static void descend(int depth)
+{
+    for (int i = 0; i < 60000; i++)
+        sink += i;
+    if (depth)
+        descend(depth - 1);
+    else
+        look();
+    sink++;
+}
+int main(void)
+{
+    for (int i = 0; i < 1000; i++)
+        descend(DEPTH + i % 7);
+    printf("%lu looks, %lu frames that are not the program's\\n", looks, wrong);
+    return 0;
+}
+"""
+
+# A library that is opened with RTLD_DEEPBIND has an unwinder that asks libc for its tables, and not the agent.
+DEEP = """
+#include <cstdio>
+#include <stdexcept>
+static volatile unsigned long sink;
+__attribute__((noipa)) static void work()
+{
+    for (int i = 0; i < 20000; i++)
+        sink = sink + i;
+}
+__attribute__((noipa)) static int throw_below(int depth)
+{
+    work();
+    if (depth == 0)
+        throw std::runtime_error("thrown");
+    int result = throw_below(depth - 1) + 1;
+    work();
+    return result;
+}
+__attribute__((noipa)) static int catch_above(int depth)
+{
+    try {
+        return throw_below(depth);
+    } catch (const std::runtime_error &) {
+        work();
+        return depth;
+    }
+}
+extern "C" void throw_and_catch(void)
+{
+    long sum = 0;
+    for (int i = 0; i < 1500; i++)
+        sum += catch_above(i % 12);
+    std::printf("caught %ld\\n", sum);
+}
+"""
+OPENS_DEEP = LOOKS.replace("int main(void)\n{", """#include <dlfcn.h>
+int main(int argc, char **argv)
+{
+    void *library = dlopen(argv[argc - 1], RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+    ((void (*)(void))dlsym(library, "throw_and_catch"))();""")
+
 NUMBERS = ("--track", "encode", "--verify")
 HAS_LIBUNWIND = not subprocess.run(["cc", "-E", "-include", "libunwind.h", "-x", "c", "/dev/null"],
                                    capture_output=True).returncode
@@ -73,6 +161,31 @@ class Unwinders(LiveTest):
             "*": "add_frame visit",
         }
         self.survives([program("backtraces"), "digest"], graph)
+
+    def test_a_backtrace_of_the_program_by_frame_pointers_sees_its_frames(self):
+        self.file("backtrace.c", OWN_BACKTRACE)
+        self.file("looks.c", LOOKS)
+        for words in (("backtrace.c", "-shared", "-fPIC", "-o", "libtrace.so"),
+                      ("looks.c", "-o", "looks", "-L.", "-ltrace", "-Wl,-rpath,$ORIGIN")):
+            made = Run(["cc", "-O1", "-fno-omit-frame-pointer", *words], cwd=self.folder)
+            self.assertEqual(made.status, 0, made.words)
+        native = self.native(["./looks"])
+        self.assertEqual(native.text, "1000 looks, 0 frames that are not the program's\n")
+        run, profile = self.record(["./looks"], *STORM)
+        self.assert_same(run, native)
+        self.assertGreater(profile.info["walks"]["marker"], profile.samples / 2, profile.info["walks"])
+
+    def test_exceptions_and_backtraces_that_ask_the_loader_themselves(self):
+        """The marker is on the stack when the unwinder looks at it: exceptions take it away, and backtrace() sees none."""
+        self.build("-shared", "-fPIC", "-x", "c++", "-o", "deep.so", self.file("deep.cc", DEEP), "-lstdc++")
+        self.build("-o", "opens", self.file("opens.c", OPENS_DEEP))
+        argv = [self.file("opens"), self.file("deep.so")]
+        native = self.native(argv)
+        self.assertEqual(native.text, "caught 8250\n1000 looks, 0 frames that are not the program's\n")
+        run, profile = self.record(argv, *STORM)
+        self.assert_same(run, native)
+        self.assert_complete(profile)
+        self.assertGreater(profile.info["walks"]["marker"], 100, profile.info["walks"])
 
     def test_backtraces_without_a_recording(self):
         """As in threads that could not be sampled: the agent is there, but has no walker."""

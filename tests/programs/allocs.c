@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -278,14 +279,95 @@ static int promises(void)
     return 0;
 }
 
+// Blocks that are freed at once, and others.
+static int temporary(void)
+{
+    for (int i = 0; i < 100; i++)
+        free(by_first(20)); // at once
+    for (int i = 0; i < 50; i++) {
+        void *older = by_first(30), *newer = by_second(40);
+        free(older); // not the newest
+        free(newer); // the newest, still
+    }
+    free(grow()); // each realloc() but the first frees the newest, and so does free()
+    return 0;
+}
+
+static NOIPA char *map(size_t bytes)
+{
+    char *mapped = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    BARRIER(mapped);
+    return mapped;
+}
+
+static NOIPA void unmap(char *mapped, size_t bytes)
+{
+    int result = munmap(mapped, bytes);
+    BARRIER(mapped);
+    if (result)
+        abort();
+}
+
+static NOIPA char *remap(char *mapped, size_t bytes, size_t more)
+{
+    mapped = mremap(mapped, bytes, more, MREMAP_MAYMOVE);
+    BARRIER(mapped);
+    return mapped;
+}
+
+static NOIPA void move_break(intptr_t bytes)
+{
+    void *before = sbrk(bytes);
+    BARRIER(before);
+}
+
+// 10 mappings of three pages, of which one grows to five, and another one shrinks to one.
+static int mappings(void)
+{
+    char *mapped[10];
+    for (int i = 0; i < 10; i++)
+        mapped[i] = map(8192 + 100);
+    mapped[0] = remap(mapped[0], 3 * 4096, 5 * 4096);
+    mapped[1] = remap(mapped[1], 3 * 4096, 4096);
+    for (int i = 2; i < 10; i++)
+        unmap(mapped[i], 3 * 4096);
+    if (munmap((char *)1, 4096) == 0 || mmap(NULL, 0, PROT_READ, MAP_PRIVATE, -1, 0) != MAP_FAILED)
+        return 1;
+    move_break(65536);
+    move_break(-16384);
+    return 0;
+}
+
+// Many small blocks beside some large ones, of sizes that differ; 1 in 50 stays.
+static int mix(void)
+{
+    enum { ROUNDS = 50000, SMALL = 5 };
+    uint32_t random = 1;
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        void *small[SMALL];
+        for (int j = 0; j < SMALL; j++) {
+            random = random * 1664525 + 1013904223;
+            small[j] = by_first(1 + random % 97 + (random >> 9) % 97);
+        }
+        void *large = by_second(1000 + random % 8009);
+        for (int j = 0; j < SMALL; j++)
+            if (i % 50)
+                free(small[j]);
+        if (i % 50)
+            free(large);
+    }
+    return 0;
+}
+
 int main(int count, char **arguments)
 {
     static const struct {
         const char *name;
         int (*run)(void);
-    } modes[] = {{"paths", paths},       {"peak", peak},         {"threads", threads},
-                 {"forks", forks},       {"handlers", handlers}, {"depths", depths},
-                 {"promises", promises}, {"turns", turns}};
+    } modes[] = {{"paths", paths},         {"peak", peak},         {"threads", threads},
+                 {"forks", forks},         {"handlers", handlers}, {"depths", depths},
+                 {"promises", promises},   {"turns", turns},       {"mix", mix},
+                 {"temporary", temporary}, {"mappings", mappings}};
     for (size_t i = 0; count > 1 && i < sizeof modes / sizeof *modes; i++)
         if (!strcmp(arguments[1], modes[i].name))
             return modes[i].run();

@@ -344,6 +344,9 @@ static int storm(void)
     uint32_t state = 7;
     for (int i = 0; i < 60000; i++)
         CALL(main, wander, &state, 12);
+    // Most of these contexts are new: handlers come while a hook is changing the tree, too.
+    for (int i = 0; i < 4; i++)
+        CALL(main, wander, &state, 23);
     interrupt_each(0, interrupts);
     return 0;
 }

@@ -2,11 +2,13 @@
 
 // Very many contexts, few of them hot, the same in every run: paths of eight functions that call
 // each other, more often along the first of them than along others. contexts PATHS [DEPTH [WORK
-// [LATE]]]: when all is done, one more context is met, LATE times.
+// [LATE [UNTIL]]]]: when all is done, one more context is met, LATE times. With UNTIL, paths go on
+// until there is such a file, and their number is printed.
 
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static uint64_t state = 88172645463325252u;
 static unsigned work;
@@ -71,12 +73,16 @@ FUNCTION(f7)
 
 int main(int argc, char **argv)
 {
-    const unsigned paths = argc > 1 ? (unsigned)atoi(argv[1]) : 1000;
+    unsigned paths = argc > 1 ? (unsigned)atoi(argv[1]) : 1000;
     const unsigned depth = argc > 2 ? (unsigned)atoi(argv[2]) : 9;
     work = argc > 3 ? (unsigned)atoi(argv[3]) : 0;
     uint64_t sum = 0;
     for (unsigned i = 0; i < paths; i++)
         sum += f0(depth);
+    for (; argc > 5 && (paths % 1000 || access(argv[5], F_OK) != 0); paths++)
+        sum += f0(depth);
+    if (argc > 5)
+        printf("%u\n", paths);
     const unsigned late = argc > 4 ? (unsigned)atoi(argv[4]) : 0;
     for (unsigned i = 0; i < late; i++)
         sum += f7(0);

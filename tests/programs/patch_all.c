@@ -10,7 +10,7 @@
 //   PATCH_DUMP=FILE                     tells of each site, and of each call that stays
 
 #include "loadmap/loadmap.h"
-#include "patch/sites.h"
+#include "patch/transaction.h"
 #include <alloca.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -25,15 +25,12 @@
 #include <unistd.h>
 #include <unwind.h>
 
-#define CHANGES_MOST 2000000
-
 // What stubs count with, and what they add.
 static const int64_t words[] = {3};
 static __thread uint64_t number;
 static __thread const int64_t *table = words;
 
 static struct site_counts counts;
-static struct site_change *changes;
 static size_t change_count;
 static size_t failed_stubs;
 static struct stub_plan plan;
@@ -78,18 +75,18 @@ static int patch_function(uintptr_t function, void *context)
     (void)context;
     if (sites_find(function, &list, &counts))
         return 0;
-    for (unsigned i = 0; i < list.count && change_count < CHANGES_MOST; i++) {
-        struct site_change *change = &changes[change_count];
-        change->site = &list.site[i];
+    for (unsigned i = 0; i < list.count; i++) {
+        struct site *site = &list.site[i];
+        struct stub *stub;
         if (dump)
-            fprintf(dump, "site %lx %u %u %u\n", change->site->address - base, change->site->kind,
-                    change->site->form, change->site->length);
-        if (change->site->form == FORM_TRAP && !getenv("PATCH_TRAPS"))
+            fprintf(dump, "site %lx %u %u %u\n", site->address - base, site->kind, site->form,
+                    site->length);
+        if (site->form == FORM_TRAP && !getenv("PATCH_TRAPS"))
             continue;
         struct stub_plan own = plan;
-        if (plan.kind == STUB_TABLE && is_tail(change->site))
+        if (plan.kind == STUB_TABLE && is_tail(site))
             own.kind = STUB_PLAIN; // no stub of a tail jump adds
-        if (stub_make(change->site, &own, &change->stub))
+        if (stub_make(site, &own, &stub) || patch_add(site, stub))
             failed_stubs++;
         else
             change_count++;
@@ -205,10 +202,9 @@ static void nothing(const struct module_info *module)
 __attribute__((constructor)) static void start(void)
 {
     struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_ONSTACK};
-    changes = malloc(CHANGES_MOST * sizeof *changes);
     int error = loadmap_start(nothing);
     error = error ? error : sites_start();
-    if (error || !changes) {
+    if (error || (error = patch_begin())) {
         fprintf(stderr, "patch_all: %s\n", strerror(-error));
         _exit(99);
     }
@@ -219,13 +215,13 @@ __attribute__((constructor)) static void start(void)
     const uint64_t begin = now();
     dl_iterate_phdr(patch_module, NULL);
     const uint64_t found = now();
-    error = sites_apply(changes, change_count, COMPANY_NONE);
+    error = patch_commit(THREADS_NONE);
+    patch_end();
     const uint64_t applied = now();
     if (error) {
         fprintf(stderr, "patch_all: apply: %s\n", strerror(-error));
         _exit(99);
     }
-    free(changes);
     if (dump)
         fclose(dump);
     report(found - begin, applied - found);

@@ -7,7 +7,8 @@
 //   PATCH_REPORT=FILE   appends what was done, as JSON
 
 #include "loadmap/loadmap.h"
-#include "patch/sites.h"
+#include "patch/functions/functions.h"
+#include "patch/transaction.h"
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -18,7 +19,6 @@
 #include <unistd.h>
 
 #define EXPORTED __attribute__((visibility("default")))
-#define BATCH 64
 
 void lazy_hook(void);
 void lazy_called(const uintptr_t *stack);
@@ -92,26 +92,22 @@ static void follow(uintptr_t function)
     if (sites_find(function, &list, &counts) || !counts.functions)
         return; // not to be patched, or known
     add(&functions, 1);
-    struct site_change changes[BATCH];
-    for (unsigned i = 0; i < list.count;) {
-        size_t count = 0;
-        for (; i < list.count && count < BATCH; i++) {
-            changes[count].site = &list.site[i];
-            count += list.site[i].form != FORM_TRAP &&
-                     !stub_make(&list.site[i], &plan, &changes[count].stub);
-        }
-        add(sites_apply(changes, count, COMPANY_THREADS) ? &errors : &hooked, count);
-    }
+    unsigned count = 0;
+    struct stub *stub;
+    for (unsigned i = 0; i < list.count; i++)
+        count += list.site[i].form != FORM_TRAP && !stub_make(&list.site[i], &plan, &stub) &&
+                 !patch_add(&list.site[i], stub);
+    add(patch_commit(THREADS_OTHERS) ? &errors : &hooked, count);
 }
 
 static void settle(struct site *site)
 {
     const struct stub_plan plan = {.kind = STUB_PLAIN};
-    struct site_change change = {.site = site};
+    struct stub *stub = NULL;
     // Every other one runs the original code again.
-    if (site->address / 8 % 2 && stub_make(site, &plan, &change.stub))
+    if (site->address / 8 % 2 && stub_make(site, &plan, &stub))
         return;
-    add(sites_apply(&change, 1, COMPANY_THREADS) ? &errors : &settled, 1);
+    add(patch_add(site, stub) || patch_commit(THREADS_OTHERS) ? &errors : &settled, 1);
 }
 
 // The stack holds the hook's return address and, if the site is indirect, the target.
@@ -121,15 +117,21 @@ void lazy_called(const uintptr_t *stack)
     if (inside || !sites_locate(stack[0], &place))
         return;
     inside = true;
+    enum site_stays why;
     struct site *site = place.site;
     const bool direct = (site->kind == SITE_CALL || site->kind == SITE_TAIL) && !site->thunk;
     uintptr_t target = direct ? site->target : stack[1];
     if (direct && site->slot) // it may be bound by now
         target = *(const uintptr_t *)site->slot;
-    if (target && !sites_must_stay(target))
-        follow(target);
-    if (atomic_load(&site->stub) == place.stub)
-        settle(site);
+    if (patch_begin()) {
+        add(&errors, 1);
+    } else {
+        if (target && !functions_must_stay(target, &why))
+            follow(target);
+        if (atomic_load(&site->stub) == place.stub)
+            settle(site);
+        patch_end();
+    }
     inside = false;
 }
 
@@ -165,8 +167,10 @@ __attribute__((destructor)) static void report(void)
 static void begin_at(void *function)
 {
     inside = true;
-    if (started)
+    if (started && !patch_begin()) {
         follow((uintptr_t)function);
+        patch_end();
+    }
     inside = false;
 }
 
@@ -197,6 +201,6 @@ EXPORTED pid_t fork(void)
     pid_t (*real)(void) = (pid_t(*)(void))dlsym(RTLD_NEXT, "fork");
     pid_t child = real();
     if (child == 0)
-        sites_after_fork();
+        patch_after_fork();
     return child;
 }

@@ -4,7 +4,7 @@
 //   patch_stress SECONDS THREADS       prints what was done; exits with 1 if a result was wrong
 
 #include "loadmap/loadmap.h"
-#include "patch/sites.h"
+#include "patch/transaction.h"
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -112,7 +112,7 @@ static uint64_t now(void)
 }
 
 // Some sites, each to one of its stubs or back.
-static size_t choose(struct site_change *changes, unsigned *random)
+static size_t choose(unsigned *random)
 {
     const unsigned share = 1 + (unsigned)rand_r(random) % 40, only = (unsigned)rand_r(random) % 8;
     size_t count = 0;
@@ -120,8 +120,7 @@ static size_t choose(struct site_change *changes, unsigned *random)
         if ((unsigned)rand_r(random) % 40 >= share)
             continue;
         const unsigned which = only < STUBS ? only : (unsigned)rand_r(random) % (STUBS + 2);
-        changes[count++] =
-            (struct site_change){sites[i].site, which < STUBS ? sites[i].stub[which] : NULL};
+        count += !patch_add(sites[i].site, which < STUBS ? sites[i].stub[which] : NULL);
     }
     return count;
 }
@@ -139,17 +138,21 @@ static void start(void)
         expected[i] = patch_work(i);
     if (loadmap_start(no_news) || sites_start())
         abort();
-    take_module(dlsym(RTLD_DEFAULT, "patch_work"));
-    take_module(dlsym(RTLD_DEFAULT, "__cxa_throw"));
-    take_module(dlsym(RTLD_DEFAULT, "_Unwind_Resume"));
-    take_module(dlsym(RTLD_DEFAULT, "qsort"));
+    static const char *const of_modules[] = {"patch_work", "__cxa_throw", "_Unwind_Resume",
+                                             "qsort"};
+    for (size_t i = 0; i < sizeof of_modules / sizeof *of_modules; i++) {
+        const void *address = dlsym(RTLD_DEFAULT, of_modules[i]);
+        if (patch_begin())
+            abort();
+        take_module(address);
+        patch_end();
+    }
 }
 
 int main(int argc, char **argv)
 {
     const uint64_t seconds = argc > 1 ? strtoul(argv[1], NULL, 10) : 3;
     const unsigned threads = argc > 2 ? (unsigned)atoi(argv[2]) : 8;
-    static struct site_change changes[BATCH_MOST];
     pthread_t thread[THREADS_MOST];
     uint64_t batches = 0, changed = 0;
     unsigned random = 1;
@@ -157,8 +160,10 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < threads && i < THREADS_MOST; i++)
         pthread_create(&thread[i], NULL, work, (void *)(uintptr_t)(i * 7));
     for (const uint64_t end = now() + seconds * 1000000000; now() < end; batches++) {
-        const size_t count = choose(changes, &random);
-        int error = sites_apply(changes, count, COMPANY_THREADS);
+        int error = patch_begin();
+        const size_t count = error ? 0 : choose(&random);
+        error = error ? error : patch_commit(THREADS_OTHERS);
+        patch_end();
         if (error) {
             printf("apply: %s\n", strerror(-error));
             return 1;

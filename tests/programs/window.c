@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Calls for two seconds: outer() once, which calls middle() as often as it says at the end, which
-// calls leaf() ten times.
+// calls leaf() ten times. It also says when outer() was called, by the monotonic clock.
 
 #include "common.h"
 
@@ -26,11 +26,11 @@ NOIPA void middle(void)
 
 NOIPA void outer(void)
 {
-    const double end = seconds() + 2;
+    const double begun = seconds(), end = begun + 2;
     unsigned long rounds = 0;
     for (; seconds() < end; rounds++)
         middle();
-    printf("%lu\n", rounds);
+    printf("%lu %.6f\n", rounds, begun);
 }
 
 int main(void)

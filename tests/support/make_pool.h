@@ -4,7 +4,7 @@
 
 // A pool from malloc, each piece by itself, so that the sanitizers watch its bounds.
 
-#include "encode/pool.h"
+#include "encode/graph/pool.h"
 
 extern struct pool test_pool;
 

@@ -9,7 +9,7 @@
 //   calls       the same by their calls: every node is a frame
 
 #include "make_profile.h"
-#include "profile/output.h"
+#include "profile/chunks/output.h"
 #include "profile/write_records.h"
 #include "random.h"
 #include <stdio.h>

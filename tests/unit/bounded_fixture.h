@@ -119,7 +119,8 @@ static inline ref_t descend(struct thread *thread, unsigned known, uint64_t cost
         struct activation *at = &thread->stack[i];
         node = at->node =
             bounded_enter(&thread->arena, thread->tree, node,
-                          detached && i == known ? PLACE_UNKNOWN : at->site, at->function, cost, 0);
+                          &(struct bounded_call){detached && i == known ? PLACE_UNKNOWN : at->site,
+                                                 at->function, cost, 0});
     }
     thread->detached += detached;
     return node;
@@ -146,6 +147,33 @@ static inline ref_t sample(struct thread *thread, uint64_t cost)
     return node;
 }
 
+// The search for the child of a node by its edge.
+struct child_search {
+    const struct thread *thread;
+    ref_t parent;
+    struct edge edge;
+    ref_t found; // 0: there is none
+};
+
+static inline bool is_searched(void *context, ref_t ref, const struct node *node)
+{
+    struct child_search *search = context;
+    struct edge edge;
+    assert_true(tree_edge_read(&search->thread->arena, used(search->thread), node->edge, &edge));
+    if (node->parent == search->parent && edge.site == search->edge.site &&
+        edge.function == search->edge.function)
+        search->found = ref;
+    return !search->found;
+}
+
+static inline ref_t child_of(const struct thread *thread, ref_t parent, place_t site,
+                             place_t function)
+{
+    struct child_search search = {thread, parent, {site, function}, 0};
+    assert_true(tree_scan(&thread->arena, used(thread), thread->tree, is_searched, &search) > 0);
+    return search.found;
+}
+
 // The node that a path of letters leads to, each called from its caller's one site; a path that
 // begins with '-' hangs from a detached root. Asserts that it is there.
 static inline const struct node *find(struct thread *thread, const char *path)
@@ -155,16 +183,10 @@ static inline const struct node *find(struct thread *thread, const char *path)
     place_t caller = letter('0');
     for (path += detached; *path; path++) {
         const place_t site = detached ? PLACE_UNKNOWN : caller + 5;
-        ref_t found = 0;
-        struct bounded_item items[256];
-        size_t count = bounded_heaviest(&thread->arena, used(thread), thread->tree, BOUNDED_BY_EDGE,
-                                        items, 256);
-        for (size_t i = 0; i < count; i++)
-            if (items[i].parent == at && items[i].edge.site == site &&
-                items[i].edge.function == letter(*path))
-                found = items[i].node;
+        const ref_t found = child_of(thread, at, site, letter(*path));
         assert_true(found);
-        assert_true(bounded_is(&thread->arena, thread->tree, found, at, site, letter(*path)));
+        assert_true(bounded_is(&thread->arena, thread->tree, found, at,
+                               &(struct edge){site, letter(*path)}));
         at = found;
         caller = letter(*path);
         detached = false;

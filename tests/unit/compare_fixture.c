@@ -2,6 +2,7 @@
 #include "compare_fixture.h"
 #include "base/memory.h"
 #include "make_profile.h"
+#include "symbol/disassembly.h"
 #include "symbol/symbol.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -70,4 +71,18 @@ const char *symbols_note(const struct symbols *symbols, unsigned index)
 {
     (void)symbols, (void)index;
     return NULL;
+}
+
+// There is no code behind these profiles.
+int disassemble(struct disassembly *code, const struct profile_module *module, uint64_t begin,
+                uint64_t least, char **error)
+{
+    (void)code, (void)module, (void)begin, (void)least;
+    *error = memory_text("no code");
+    return -1;
+}
+
+void disassembly_free(struct disassembly *code)
+{
+    (void)code;
 }

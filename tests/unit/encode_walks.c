@@ -163,18 +163,24 @@ bool walk_check(struct walk_program *program, struct walk_thread *thread)
     return true;
 }
 
+// In the root.
+static void begin(const struct walk_program *program, struct walk_thread *thread)
+{
+    context_reset(&thread->state,
+                  dictionary_root(program->numbering.dictionary, thread->state.root));
+}
+
 // The state of a stack, computed from its frames.
 static void replay(struct walk_program *program, struct walk_thread *thread)
 {
-    context_reset(&thread->state);
+    begin(program, thread);
     for (uint32_t i = 0; i < thread->frames; i++)
         if (!edge_is_silent(graph_edge(&program->graph, thread->frame[i].edge)))
             encoded_call(&thread->state, &program->numbering, thread->frame[i].edge);
 }
 
-static void cover(struct walk_program *program)
+static void settle(struct walk_program *program)
 {
-    assert_int_equal(numbering_cover(&program->numbering), 0);
     if (program->unsettled && walk_random(2))
         walk_reencode(program);
 }
@@ -216,21 +222,19 @@ static uint32_t meet_edge(struct walk_program *program, place_t site, uint32_t c
     // As the edges of functions that may be left in ways that nobody knows.
     if (kind < EDGE_SILENT_JUMP && walk_random(16) == 0)
         graph_edge(&program->graph, edge)->flags |= EDGE_UNENCODED;
-    cover(program);
+    settle(program);
     return edge;
 }
 
 void walk_restart(struct walk_program *program, struct walk_thread *thread)
 {
     thread->count = thread->frames = 0;
-    context_reset(&thread->state);
-    thread->function = thread->state.root;
     unsigned root = (unsigned)walk_random(program->functions < 3 ? program->functions : 3);
     uint32_t function = meet_function(program, root);
-    program->unsettled |= !graph_function(&program->graph, function)->root;
     graph_set_root(&program->graph, function);
     thread->state.root = thread->function = function;
-    cover(program);
+    begin(program, thread);
+    settle(program);
 }
 
 static void do_return(struct walk_program *program, struct walk_thread *thread)

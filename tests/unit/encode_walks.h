@@ -51,7 +51,7 @@ struct walk_program {
     struct numbering_options options;
     struct dictionary **dictionaries; // by stamp
     struct walk_thread *thread;
-    bool unsettled; // there are silent edges, or roots, that the encoding does not know
+    bool unsettled; // there are silent edges that the encoding does not know
     bool calls_silently;
     // What happened.
     uint64_t checked, deepest, encodings, overflows, repeats, pushes, signals, silent, jumps_out,
@@ -74,7 +74,7 @@ bool walk_is_true(const struct graph *graph, const uint32_t *path, uint32_t coun
                   uint32_t function, const uint32_t *truth, uint32_t truth_count);
 
 // Aborts the test if what the encoding says is not the truth. False: it says nothing, since there
-// was no room on ccStack, or the encoding does not know all silent edges and roots.
+// was no room on ccStack, or the encoding does not know all silent edges.
 bool walk_check(struct walk_program *program, struct walk_thread *thread);
 
 #endif

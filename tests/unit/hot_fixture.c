@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "hot_fixture.h"
+#include "tree_nodes.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

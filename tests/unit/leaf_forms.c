@@ -26,10 +26,25 @@ FUNCTION(jump_through_pointer, "jmp *%rdi");
 FUNCTION(above_pointer, "call through_pointer; ret");
 FUNCTION(jump_to_pointer, "call leaf; jmp through_pointer");
 
+// The same without an unwind table.
+#define BARE(name, body)                                                                           \
+    extern void name(void) __attribute__((visibility("hidden")));                                  \
+    __asm__(".text\n.globl " #name "\n.hidden " #name "\n.type " #name ", @function\n" #name       \
+            ":\n" body "\n.size " #name ", . - " #name "\n")
+
+BARE(bare, "1: dec %edi; jne 1b; jmp 2f; .fill 3, 1, 0x06; 2: ret");
+BARE(bare_above_bare, "push %rbx; test %edi, %edi; je 1f; call bare; 1: pop %rbx; ret");
+BARE(bare_above_leaf, "call leaf; ret");
+BARE(bare_through_pointer, "test %edi, %edi; je 1f; ret; 1: jmp *%rdi");
+BARE(bare_falls, "nop");
+FUNCTION(behind_bare, "ret");
+
 #define FORM(name) .name = name
 const struct leaf_forms leaf_forms = {
     FORM(leaf),          FORM(one_up),          FORM(two_up),          FORM(three_up),
     FORM(four_up),       FORM(jumps),           FORM(system_call),     FORM(itself),
     FORM(there),         FORM(and_back),        FORM(through_pointer), FORM(jump_through_pointer),
     FORM(above_pointer), FORM(jump_to_pointer), FORM(jumps_from_high), FORM(above_shared),
+    FORM(bare),          FORM(bare_above_bare), FORM(bare_above_leaf), FORM(bare_through_pointer),
+    FORM(bare_falls),
 };

@@ -4,7 +4,7 @@
 
 // A profile with some of everything, and what is asked of those that were written and read again.
 
-#include "profile/chunk.h"
+#include "profile/chunks/chunk.h"
 #include "profile/profile.h"
 #include <stdbool.h>
 

@@ -8,8 +8,8 @@
 #include "folder.h"
 #include "make_live.h"
 #include "profile/profile.h"
+#include "profile/queries/totals.h"
 #include "profile/recorder/recorder.h"
-#include "profile/totals.h"
 #include "tree/tree.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -469,6 +469,20 @@ FUNCTION(form_tail_memory)
     nop
 END(form_tail_memory)
 
+// A call by a pointer to a member function in C++, which is one more than the distance of its entry
+// from the begin of the table of virtual functions, or an address.
+FUNCTION(form_tail_member)
+    leaq table(%rip), %rax
+    movl $9, %edx
+    testb $1, %dl
+    je 1f
+    movq -1(%rax,%rdx), %rdx
+1:  jmp *%rdx
+    nop
+    nop
+    nop
+END(form_tail_member)
+
 // Somebody jumps to the last instruction, and nothing follows but padding.
 FUNCTION(form_tail_ends)
     leaq table(%rip), %rax
@@ -488,6 +502,43 @@ FUNCTION(form_tail_counts)
     nop
     nop
 END(form_tail_counts)
+
+// Nor does a jump of the same kind change it, or what is written to a vector of that number.
+FUNCTION(form_tail_between)
+    leaq table(%rip), %rdx
+    movq (%rdx), %rax
+    testq %rdi, %rdi
+    jns 1f
+    jmp *%rax
+    nop
+    nop
+    nop
+1:  movsd counted(%rip), %xmm0
+    jmp *%rax
+    nop
+    nop
+    nop
+END(form_tail_between)
+
+FUNCTION(pick)
+    leaq callee(%rip), %rax
+    ret
+END(pick)
+
+// A jump over the call needs the instruction that comes before the jump, and so would a jump over
+// that.
+FUNCTION(form_shared_neighbour)
+    subq $8, %rsp
+    .cfi_def_cfa_offset 16
+    leaq pick(%rip), %rax
+    testq %rdi, %rdi
+    jns 1f
+    negq %rdi
+1:  call *%rax
+    addq $8, %rsp
+    .cfi_def_cfa_offset 8
+    jmp *%rax
+END(form_shared_neighbour)
 
 // Its neighbour leads to the middle of another part.
 FUNCTION(form_then_part)

@@ -5,6 +5,7 @@
 // The functions of sites_forms.S, and what is known of them.
 
 #include "patch/sites.h"
+#include "sites_support.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -56,8 +57,11 @@ long form_tail_plt(long);
 long form_tail_rip(long);
 long form_tail_register(long);
 long form_tail_memory(long);
+long form_tail_member(long);
 long form_tail_ends(long);
 long form_tail_counts(long);
+long form_tail_between(long);
+long form_shared_neighbour(long);
 long form_then_part(long);
 long form_two(long);
 long stays_switch(long), stays_next(long), stays_reads(long), stays_prefixed(long);
@@ -113,8 +117,10 @@ __attribute__((unused)) static const struct form {
     {"tail_rip", form_tail_rip, SITE_TAIL_INDIRECT, FORM_JUMP, 1},
     {"tail_register", form_tail_register, SITE_TAIL_INDIRECT, FORM_JUMP, 1},
     {"tail_memory", form_tail_memory, SITE_TAIL_INDIRECT, FORM_JUMP, 1},
+    {"tail_member", form_tail_member, SITE_TAIL_INDIRECT, FORM_JUMP, 1},
     {"tail_ends", form_tail_ends, SITE_TAIL_INDIRECT, FORM_NEAR, 1},
     {"tail_counts", form_tail_counts, SITE_TAIL_INDIRECT, FORM_JUMP, 1},
+    {"tail_between", form_tail_between, SITE_TAIL_INDIRECT, FORM_JUMP, 2},
     {"then_part", form_then_part, SITE_CALL_INDIRECT, FORM_BORROWED, 1},
     {"two", form_two, SITE_CALL_INDIRECT, FORM_BORROWED, 2},
 };
@@ -139,7 +145,7 @@ static inline bool is_indirect(const struct form *form)
 static inline struct site_list sites_of(const void *function)
 {
     struct site_list list;
-    assert_int_equal(sites_find((uintptr_t)function, &list, NULL), 0);
+    assert_int_equal(find_sites((uintptr_t)function, &list, NULL), 0);
     return list;
 }
 

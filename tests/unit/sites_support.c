@@ -106,53 +106,95 @@ struct stub_plan adding_plan(int64_t word)
     return table_plan(index);
 }
 
-unsigned patch_chain(const void *function, const struct chain_target *targets, unsigned count)
+int find_sites(uintptr_t function, struct site_list *list, struct site_counts *counts)
+{
+    assert_int_equal(patch_begin(), 0);
+    const int error = sites_find(function, list, counts);
+    patch_end();
+    return error;
+}
+
+int make_stub(struct site *site, const struct stub_plan *plan, struct stub **stub)
+{
+    assert_int_equal(patch_begin(), 0);
+    const int error = stub_make(site, plan, stub);
+    patch_end();
+    return error;
+}
+
+int lead_site(struct site *site, struct stub *stub)
+{
+    assert_int_equal(patch_begin(), 0);
+    int error = patch_add(site, stub);
+    error = error ? error : patch_commit(THREADS_OTHERS);
+    patch_end();
+    return error;
+}
+
+// The sites of a function are led to what `stub_for` makes of `how`.
+static unsigned lead_all(const void *function,
+                         struct stub *(*stub_for)(struct site *, const void *), const void *how)
 {
     struct site_list list;
-    struct site_change changes[16];
+    assert_int_equal(patch_begin(), 0);
+    assert_int_equal(sites_find((uintptr_t)function, &list, NULL), 0);
+    for (unsigned i = 0; i < list.count; i++)
+        assert_int_equal(patch_add(&list.site[i], stub_for(&list.site[i], how)), 0);
+    assert_int_equal(patch_commit(THREADS_OTHERS), 0);
+    patch_end();
+    return list.count;
+}
+
+struct chain {
+    const struct chain_target *targets;
+    unsigned count;
+};
+
+static struct stub *stub_by_plan(struct site *site, const void *how)
+{
+    struct stub *stub;
+    assert_int_equal(stub_make(site, how, &stub), 0);
+    return stub;
+}
+
+static struct stub *chain_for(struct site *site, const void *how)
+{
+    const struct chain *chain = how;
     struct stub_arm arms[STUB_ARMS];
     const struct stub_plan hook = hook_plan();
-    assert_int_equal(sites_find((uintptr_t)function, &list, NULL), 0);
-    assert_in_range(list.count, 0, 16);
-    for (unsigned i = 0; i < list.count; i++) {
-        struct site *site = changes[i].site = &list.site[i];
-        struct stub_plan plan = {.kind = STUB_CHAIN, .arms = arms, .arm_count = count};
-        assert_int_equal(stub_make(site, &hook, &plan.otherwise), 0);
-        for (unsigned k = 0; k < count; k++) {
-            struct stub_plan arm = table_plan(targets[k].index);
-            arm.target = arms[k].target = targets[k].target;
-            arms[k].stub = NULL;
-            if (site->kind != SITE_TAIL_INDIRECT)
-                assert_int_equal(stub_make(site, &arm, &arms[k].stub), 0);
-        }
-        assert_int_equal(stub_make(site, &plan, &changes[i].stub), 0);
+    const struct stub_plan plan = {.kind = STUB_CHAIN,
+                                   .arms = arms,
+                                   .arm_count = chain->count,
+                                   .otherwise = stub_by_plan(site, &hook)};
+    for (unsigned i = 0; i < chain->count; i++) {
+        struct stub_plan arm = table_plan(chain->targets[i].index);
+        arm.target = chain->targets[i].target;
+        arms[i].target = arm.target;
+        arms[i].stub = site->kind == SITE_TAIL_INDIRECT ? NULL : stub_by_plan(site, &arm);
     }
-    assert_int_equal(sites_apply(changes, list.count, COMPANY_THREADS), 0);
-    return list.count;
+    return stub_by_plan(site, &plan);
+}
+
+static struct stub *no_stub(struct site *site, const void *how)
+{
+    (void)site, (void)how;
+    return NULL;
+}
+
+unsigned patch_chain(const void *function, const struct chain_target *targets, unsigned count)
+{
+    const struct chain chain = {targets, count};
+    return lead_all(function, chain_for, &chain);
 }
 
 unsigned patch(const void *function, const struct stub_plan *plan)
 {
-    struct site_list list;
-    assert_int_equal(sites_find((uintptr_t)function, &list, NULL), 0);
-    struct site_change changes[16];
-    assert_in_range(list.count, 0, 16);
-    for (unsigned i = 0; i < list.count; i++) {
-        changes[i].site = &list.site[i];
-        assert_int_equal(stub_make(changes[i].site, plan, &changes[i].stub), 0);
-    }
-    assert_int_equal(sites_apply(changes, list.count, COMPANY_THREADS), 0);
-    return list.count;
+    return lead_all(function, stub_by_plan, plan);
 }
 
 void unpatch(const void *function)
 {
-    struct site_list list;
-    assert_int_equal(sites_find((uintptr_t)function, &list, NULL), 0);
-    struct site_change changes[16] = {0};
-    for (unsigned i = 0; i < list.count; i++)
-        changes[i].site = &list.site[i];
-    assert_int_equal(sites_apply(changes, list.count, COMPANY_THREADS), 0);
+    lead_all(function, no_stub, NULL);
 }
 
 long step_through(long (*function)(long), long argument, void (*seen)(uintptr_t pc, uintptr_t sp))

@@ -4,7 +4,7 @@
 
 // Patching functions of another module, with a handler for traps.
 
-#include "patch/sites.h"
+#include "patch/transaction.h"
 
 extern __thread uint64_t number;        // what stubs add to
 extern __thread const int64_t *numbers; // the table of table_plan()
@@ -20,6 +20,11 @@ struct stub_plan hook_plan(void);
 struct stub_plan table_plan(uint32_t index);
 // The same by a table of its own, which holds this word; not of tail jumps.
 struct stub_plan adding_plan(int64_t word);
+
+// As sites_find(), stub_make() and patch_add(), each in a transaction of its own.
+int find_sites(uintptr_t function, struct site_list *list, struct site_counts *counts);
+int make_stub(struct site *site, const struct stub_plan *plan, struct stub **stub);
+int lead_site(struct site *site, struct stub *stub);
 
 // Leads all sites of a function through new stubs; returns how many.
 unsigned patch(const void *function, const struct stub_plan *plan);

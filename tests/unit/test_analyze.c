@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-#include "analyze/callers.h"
-#include "analyze/flat.h"
-#include "analyze/refine.h"
+#include "analyze/tree/refine.h"
+#include "analyze/views/callers.h"
+#include "analyze/views/flat.h"
 #include "analyze_fixture.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -63,7 +63,7 @@ static void test_wide_nodes(void **state)
     fixture_end();
 }
 
-static void test_figure1(void **state)
+static void test_the_papers_figure_1_has_its_costs(void **state)
 {
     (void)state;
     fixture_start();
@@ -310,7 +310,7 @@ static void test_names_of_odd_frames(void **state)
     fixture_end();
 }
 
-static void test_through(void **state)
+static void test_through_keeps_what_passes_a_function(void **state)
 {
     (void)state;
     fixture_start();
@@ -337,7 +337,7 @@ static void test_through(void **state)
     fixture_end();
 }
 
-static void test_focus(void **state)
+static void test_focus_begins_at_the_outermost_match(void **state)
 {
     (void)state;
     fixture_start();
@@ -359,7 +359,7 @@ static void test_focus(void **state)
 }
 
 // main 1 ── sort 2 ── less 3, sort 4 ── less 5, walk 6 ── sort 7 ── main 8
-static void test_recursion(void **state)
+static void test_folded_recursion_keeps_all_costs(void **state)
 {
     (void)state;
     fixture_start();
@@ -401,7 +401,7 @@ static void test_recursion(void **state)
     fixture_end();
 }
 
-static void test_callers(void **state)
+static void test_callers_add_up_to_the_function(void **state)
 {
     (void)state;
     fixture_start();
@@ -432,7 +432,7 @@ static void test_callers(void **state)
     fixture_end();
 }
 
-static void test_modules(void **state)
+static void test_modules_have_the_costs_of_their_functions(void **state)
 {
     (void)state;
     fixture_start();
@@ -569,7 +569,7 @@ static void test_threads_below_their_creators(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_figure1),
+        cmocka_unit_test(test_the_papers_figure_1_has_its_costs),
         cmocka_unit_test(test_threads_and_processes_merge),
         cmocka_unit_test(test_threads_below_their_creators),
         cmocka_unit_test(test_recursion_counts_once),
@@ -577,12 +577,12 @@ int main(void)
         cmocka_unit_test(test_inlined_frames),
         cmocka_unit_test(test_agent_and_ignored_frames),
         cmocka_unit_test(test_names_of_odd_frames),
-        cmocka_unit_test(test_through),
-        cmocka_unit_test(test_focus),
-        cmocka_unit_test(test_recursion),
-        cmocka_unit_test(test_callers),
+        cmocka_unit_test(test_through_keeps_what_passes_a_function),
+        cmocka_unit_test(test_focus_begins_at_the_outermost_match),
+        cmocka_unit_test(test_folded_recursion_keeps_all_costs),
+        cmocka_unit_test(test_callers_add_up_to_the_function),
         cmocka_unit_test(test_wide_nodes),
-        cmocka_unit_test(test_modules),
+        cmocka_unit_test(test_modules_have_the_costs_of_their_functions),
         cmocka_unit_test(test_odd_shapes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

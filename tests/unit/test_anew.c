@@ -5,10 +5,10 @@
 #include "folder.h"
 #include "make_live.h"
 #include "make_profile.h"
-#include "profile/kind.h"
+#include "profile/queries/kind.h"
+#include "profile/queries/totals.h"
 #include "profile/reader.h"
 #include "profile/recorder/recorder.h"
-#include "profile/totals.h"
 #include "profile/write_records.h"
 #include "tree/layout.h"
 #include <setjmp.h>
@@ -258,7 +258,7 @@ static void test_hot_calls(void **state)
     end(&garden);
 }
 
-static void test_bounded(void **state)
+static void test_bounded_trees_are_written_with_edges_and_errors(void **state)
 {
     (void)state;
     struct garden garden;
@@ -379,7 +379,7 @@ static void test_told_anew(void **state)
     // before, and more than the session knows of.
     struct profile_node nodes[] = {{PROFILE_NO_PARENT, 0, 0}, {0, 0, place_make(3, 0x800)}};
     const uint64_t values[] = {0, 0, 66, 6};
-    write_nodes(&batch, 0, 0, 2, nodes, values, 2);
+    write_nodes(&batch, &(struct written_nodes){0, 0, 2, nodes, values, 2});
     write_anew(&batch, 0);
     batch_flush(&batch);
     struct profile *read = parse(&batch.out);
@@ -391,7 +391,7 @@ static void test_told_anew(void **state)
     profile_free(read);
     // Told from the root on again, but what says so was lost: only then it is believed.
     struct batch later = {.level = 1};
-    write_nodes(&later, 0, 0, 2, nodes, values, 2);
+    write_nodes(&later, &(struct written_nodes){0, 0, 2, nodes, values, 2});
     batch_flush(&later);
     struct bytes file = {0};
     bytes_put(&file, batch.out.data, first);
@@ -430,7 +430,7 @@ static void test_narrow_sections(void **state)
     batch_flush(&batch);
     const uint32_t index = 2;
     const uint64_t value = 9;
-    write_values(&batch, 0, 1, &index, &value, 1);
+    write_values(&batch, &(struct written_values){0, 1, &index, &value, 1});
     batch_flush(&batch);
     struct profile *read = parse(&batch.out);
     assert_int_equal(read->metric_count, 2);
@@ -447,9 +447,12 @@ static void test_narrow_sections(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hot_costs), cmocka_unit_test(test_hot_calls),
-        cmocka_unit_test(test_bounded),   cmocka_unit_test(test_memory_limit),
-        cmocka_unit_test(test_told_anew), cmocka_unit_test(test_narrow_sections),
+        cmocka_unit_test(test_hot_costs),
+        cmocka_unit_test(test_hot_calls),
+        cmocka_unit_test(test_bounded_trees_are_written_with_edges_and_errors),
+        cmocka_unit_test(test_memory_limit),
+        cmocka_unit_test(test_told_anew),
+        cmocka_unit_test(test_narrow_sections),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "bounded_fixture.h"
+#include "tree_nodes.h"
 
 // The paper's running example (section 5.1): M calls A more than once and A calls D more than once,
 // A has a node below M and another below D, and no sample sees B. Three samples in a row see the
 // same functions, and only the weight of the edge tells whether it was one call of C or three.
-static void test_example(void **state)
+static void test_the_papers_example_grows_as_it_says(void **state)
 {
     (void)state;
     for (unsigned calls_of_c = 1; calls_of_c <= 3; calls_of_c += 2) {
@@ -43,7 +44,7 @@ static void test_example(void **state)
 }
 
 // Figure 9: recursion is kept in full, each activation has its own context.
-static void test_recursion(void **state)
+static void test_each_activation_of_a_recursion_has_its_context(void **state)
 {
     (void)state;
     struct thread *thread = new_thread(TREE_BOUNDED, 16, 64 << 10, TREE_PURGE_AGE);
@@ -67,7 +68,7 @@ static void test_recursion(void **state)
 
 // Figure 10: a string of calls that is longer than K is not attached, and once the stack is back
 // where it was known, all is well again.
-static void test_detached(void **state)
+static void test_calls_longer_than_the_limit_are_detached(void **state)
 {
     (void)state;
     struct thread *thread = new_thread(TREE_BOUNDED, 4, 64 << 10, TREE_PURGE_AGE);
@@ -93,7 +94,7 @@ static void test_detached(void **state)
 }
 
 // Just K frames reach: as in Figure 7, the return address of the K-th is still looked at.
-static void test_limit(void **state)
+static void test_just_the_limit_reaches_a_known_frame(void **state)
 {
     (void)state;
     for (unsigned depth = 1; depth < 10; depth++) {
@@ -107,7 +108,7 @@ static void test_limit(void **state)
     }
 }
 
-static void test_sites(void **state)
+static void test_calls_from_two_sites_are_two_nodes(void **state)
 {
     (void)state;
     struct thread *thread = new_thread(TREE_BOUNDED, 16, 64 << 10, TREE_PURGE_AGE);
@@ -129,9 +130,11 @@ static void test_sites(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_example),  cmocka_unit_test(test_recursion),
-        cmocka_unit_test(test_detached), cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_sites),
+        cmocka_unit_test(test_the_papers_example_grows_as_it_says),
+        cmocka_unit_test(test_each_activation_of_a_recursion_has_its_context),
+        cmocka_unit_test(test_calls_longer_than_the_limit_are_detached),
+        cmocka_unit_test(test_just_the_limit_reaches_a_known_frame),
+        cmocka_unit_test(test_calls_from_two_sites_are_two_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

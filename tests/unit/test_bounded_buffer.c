@@ -1,77 +1,23 @@
 // SPDX-License-Identifier: MIT
 #include "bounded_fixture.h"
+#include "tree_nodes.h"
 
 // Everything that is charged is in a node, in the root, or purged.
-struct tally {
-    uint64_t sum;
-    uint32_t nodes;
-    struct bounded_item *by_cost, *by_edge;
-    size_t costs, edges;
-};
-
-static int heavier(const void *a, const void *b)
+static void check_tree(struct thread *thread)
 {
-    const struct bounded_item *one = a, *other = b;
-    return (one->weight < other->weight) - (one->weight > other->weight);
-}
-
-static struct tally tally_of(struct thread *thread)
-{
-    struct tally tally = {0};
-    int64_t bytes = stable_bytes(&thread->arena, used(thread), thread->tree);
+    const int64_t bytes = stable_bytes(&thread->arena, used(thread), thread->tree);
     assert_true(bytes > 0);
     void *memory = malloc((size_t)bytes);
     struct stable_tree stable;
+    uint64_t sum = 0;
     assert_int_equal(
         stable_read(&stable, &thread->arena, used(thread), thread->tree, memory, (size_t)bytes), 0);
     assert_int_equal(stable.left_out, 0);
-    tally.nodes = stable.count;
-    tally.by_cost = calloc(stable.count, sizeof *tally.by_cost);
-    tally.by_edge = calloc(stable.count, sizeof *tally.by_edge);
-    for (uint32_t i = 0; i < stable.count; i++) {
-        const struct stable_node *node = stable_at(&stable, i);
-        tally.sum += node->value[0];
-        if (i && node->value[0])
-            tally.by_cost[tally.costs++] =
-                (struct bounded_item){.weight = node->value[0], .node = node->ref};
-        if (i && node->value[1])
-            tally.by_edge[tally.edges++] =
-                (struct bounded_item){.weight = node->value[1], .node = node->ref};
-    }
-    qsort(tally.by_cost, tally.costs, sizeof *tally.by_cost, heavier);
-    qsort(tally.by_edge, tally.edges, sizeof *tally.by_edge, heavier);
+    assert_int_equal(stable.count, tree_nodes(&thread->arena, thread->tree));
+    for (uint32_t i = 0; i < stable.count; i++)
+        sum += stable_at(&stable, i)->value[0];
+    assert_int_equal(sum + bounded_purged(&thread->arena, thread->tree), thread->charged);
     free(memory);
-    return tally;
-}
-
-static void check_list(struct thread *thread, enum bounded_order order,
-                       const struct bounded_item *expected, size_t count)
-{
-    // Some, all, and more than there are.
-    const size_t sizes[] = {1, 10, count, count + 10};
-    struct bounded_item *items = calloc(count + 10, sizeof *items);
-    for (unsigned i = 0; i < 4; i++) {
-        size_t found =
-            bounded_heaviest(&thread->arena, used(thread), thread->tree, order, items, sizes[i]);
-        assert_int_equal(found, sizes[i] < count ? sizes[i] : count);
-        for (size_t j = 0; j < found; j++) {
-            assert_int_equal(items[j].weight, expected[j].weight);
-            assert_int_equal(node_at(thread, items[j].node)->value[order], items[j].weight);
-            assert_int_equal(node_at(thread, items[j].node)->parent, items[j].parent);
-        }
-    }
-    free(items);
-}
-
-static void check_tree(struct thread *thread)
-{
-    struct tally tally = tally_of(thread);
-    assert_int_equal(tally.nodes, tree_nodes(&thread->arena, thread->tree));
-    assert_int_equal(tally.sum + bounded_purged(&thread->arena, thread->tree), thread->charged);
-    check_list(thread, BOUNDED_BY_COST, tally.by_cost, tally.costs);
-    check_list(thread, BOUNDED_BY_EDGE, tally.by_edge, tally.edges);
-    free(tally.by_cost);
-    free(tally.by_edge);
 }
 
 // A program that calls and returns at random; few functions are hot, and stacks go deep at times.
@@ -93,7 +39,7 @@ static void run(struct thread *thread, unsigned samples, unsigned functions, uns
     }
 }
 
-static void test_order(void **state)
+static void test_costs_add_up(void **state)
 {
     (void)state;
     struct thread *thread = new_thread(TREE_BOUNDED, 16, 4 << 20, TREE_PURGE_AGE);
@@ -105,7 +51,7 @@ static void test_order(void **state)
     free_thread(thread);
 }
 
-static void test_budget(void **state)
+static void test_a_tree_keeps_to_its_buffer(void **state)
 {
     (void)state;
     for (unsigned purge = TREE_PURGE_AGE; purge <= TREE_PURGE_ALL; purge++) {
@@ -142,22 +88,13 @@ static void sample_grid(struct thread *thread, unsigned number)
 // Its node, 0 if it is forgotten.
 static ref_t find_grid(struct thread *thread, unsigned number)
 {
-    struct bounded_item items[512];
-    const size_t count =
-        bounded_heaviest(&thread->arena, used(thread), thread->tree, BOUNDED_BY_COST, items, 512);
-    for (size_t i = 0; i < count; i++) {
-        struct edge above;
-        assert_true(tree_edge_read(&thread->arena, used(thread),
-                                   node_at(thread, items[i].parent)->edge, &above));
-        if (items[i].edge.function == place_make(7, number % 16) &&
-            above.function == place_make(6, number / 16))
-            return items[i].node;
-    }
-    return 0;
+    const ref_t main = child_of(thread, root_of(thread), letter('0') + 5, letter('M'));
+    const ref_t above = child_of(thread, main, letter('M') + 5, place_make(6, number / 16));
+    return above ? child_of(thread, above, 77, place_make(7, number % 16)) : 0;
 }
 
 // What was touched last stays; the oldest goes first, leaves before what leads to them.
-static void test_age(void **state)
+static void test_the_oldest_leaf_goes_first(void **state)
 {
     (void)state;
     struct thread *thread = new_thread(TREE_BOUNDED, 8, 16 << 10, TREE_PURGE_AGE);
@@ -172,8 +109,8 @@ static void test_age(void **state)
         sample_grid(thread, number++);
     // B was the oldest leaf, and A had no other child. All of the others are still there.
     assert_int_equal(bounded_purged(&thread->arena, thread->tree), 7);
-    assert_false(
-        bounded_is(&thread->arena, thread->tree, leaf, parent, letter('A') + 5, letter('B')));
+    assert_false(bounded_is(&thread->arena, thread->tree, leaf, parent,
+                            &(struct edge){letter('A') + 5, letter('B')}));
     assert_true(number > capacity / 2);
     for (unsigned i = 0; i < number; i++)
         assert_true(find_grid(thread, i));
@@ -193,7 +130,7 @@ static void test_age(void **state)
 }
 
 // Calls from ever new places (generated code): the edges run out before the nodes do.
-static void test_edges(void **state)
+static void test_edges_make_room_before_nodes_do(void **state)
 {
     (void)state;
     struct thread *thread = new_thread(TREE_BOUNDED, 8, 16 << 10, TREE_PURGE_AGE);
@@ -235,7 +172,7 @@ static void test_emptied_tree_keeps_its_root_and_its_sums(void **state)
 }
 
 // An arena that is nearly full gives a smaller buffer, or none: then all goes to the root.
-static void test_full_arena(void **state)
+static void test_a_nearly_full_arena_gives_a_smaller_buffer_or_none(void **state)
 {
     (void)state;
     for (unsigned left = 0; left <= 64 << 10; left += 32 << 10) {
@@ -247,8 +184,9 @@ static void test_full_arena(void **state)
             assert_true(bounded_purged(&thread->arena, thread->tree) > 0);
         } else {
             assert_false(bounded_begin(&thread->arena, thread->tree));
-            assert_int_equal(
-                bounded_enter(&thread->arena, thread->tree, root_of(thread), 1, 2, 3, 0), 0);
+            assert_int_equal(bounded_enter(&thread->arena, thread->tree, root_of(thread),
+                                           &(struct bounded_call){1, 2, 3, 0}),
+                             0);
             ref_t node = bounded_counter(&thread->arena, thread->tree, letter('A'));
             assert_int_equal(node, root_of(thread));
             tree_charge(&thread->arena, thread->tree, node, 5);
@@ -261,7 +199,7 @@ static void test_full_arena(void **state)
 
 // The program may write anywhere. The owner of a tree must not fault or hang for that; what it
 // makes of it matters to nobody.
-static void test_damage(void **state)
+static void test_the_owner_of_a_damaged_tree_goes_on(void **state)
 {
     (void)state;
     for (unsigned round = 0; round < 400; round++) {
@@ -275,17 +213,15 @@ static void test_damage(void **state)
             const uint64_t at = from + next_random() % (used(thread) - from);
             bytes[at] = (unsigned char)(next_random() >> 32);
         }
-        struct bounded_item items[50];
-        bounded_heaviest(&thread->arena, used(thread), thread->tree, BOUNDED_BY_COST, items, 50);
-        bounded_heaviest(&thread->arena, used(thread), thread->tree, BOUNDED_BY_EDGE, items, 50);
         // The head itself is what the owner goes by.
         for (unsigned i = 0; i < 200 && from == buffer; i++) {
             ref_t node = root_of(thread);
             if (!bounded_begin(&thread->arena, thread->tree))
                 break;
             for (unsigned j = 0; j < 4; j++) {
-                ref_t next = bounded_enter(&thread->arena, thread->tree, node, next_random() % 9,
-                                           next_random() % 50, 3, 0);
+                ref_t next = bounded_enter(
+                    &thread->arena, thread->tree, node,
+                    &(struct bounded_call){next_random() % 9, next_random() % 50, 3, 0});
                 if (!next)
                     bounded_empty(&thread->arena, thread->tree);
                 node = next ? next : root_of(thread);
@@ -298,42 +234,48 @@ static void test_damage(void **state)
     run(thread, 10, 10, 10);
     memset(thread->arena.base, 0, ARENA_BYTES);
     assert_false(bounded_begin(&thread->arena, thread->tree));
-    assert_int_equal(bounded_enter(&thread->arena, thread->tree, 77, 1, 2, 3, 0), 0);
+    assert_int_equal(
+        bounded_enter(&thread->arena, thread->tree, 77, &(struct bounded_call){1, 2, 3, 0}), 0);
     tree_charge(&thread->arena, thread->tree, 77, 5);
     free_thread(thread);
 }
 
-// A reader beside the writer: every list that it gets is in order, and it always comes to an end.
-static void *read_lists(void *context)
+// A reader beside the writer gets whole paths, and always comes to an end.
+static void *read_paths(void *context)
 {
     struct thread *thread = context;
     uintptr_t seen = 0;
-    struct bounded_item items[64];
+    const size_t most = ARENA_BYTES;
+    void *memory = malloc(most);
     while (!__atomic_load_n(&thread->ended, __ATOMIC_ACQUIRE)) {
-        for (unsigned order = 0; order < 2; order++) {
-            size_t count = bounded_heaviest(&thread->arena, ARENA_BYTES, thread->tree,
-                                            (enum bounded_order)order, items, 64);
-            for (size_t i = 1; i < count; i++)
-                if (items[i - 1].weight < items[i].weight)
-                    return NULL;
-            seen += count > 0;
+        struct stable_tree stable;
+        if (stable_read(&stable, &thread->arena, ARENA_BYTES, thread->tree, memory, most) < 0)
+            continue;
+        for (uint32_t i = 0, depth = 0; i < stable.count; i++, depth = 0) {
+            for (uint32_t at = i; stable_at(&stable, at)->parent != STABLE_NO_PARENT; depth++)
+                at = stable_at(&stable, at)->parent;
+            if (depth > 4)
+                return NULL; // put together from two
         }
+        seen += stable.count > 1;
     }
+    free(memory);
     return (void *)(seen + 1);
 }
 
-static void test_reader(void **state)
+static void test_a_reader_beside_the_owner_sees_whole_paths(void **state)
 {
     (void)state;
     struct thread *thread = new_thread(TREE_BOUNDED, 4, 32 << 10, TREE_PURGE_AGE);
     pthread_t reader;
-    assert_int_equal(pthread_create(&reader, NULL, read_lists, thread), 0);
+    assert_int_equal(pthread_create(&reader, NULL, read_paths, thread), 0);
     for (unsigned i = 0; i < 100000; i++) {
         ref_t node = root_of(thread);
         assert_true(bounded_begin(&thread->arena, thread->tree));
         for (unsigned j = 0; j < 4; j++)
-            node = bounded_enter(&thread->arena, thread->tree, node, next_random() % 9,
-                                 1 + next_random() % 50, next_random() % 300, 0);
+            node = bounded_enter(&thread->arena, thread->tree, node,
+                                 &(struct bounded_call){next_random() % 9, 1 + next_random() % 50,
+                                                        next_random() % 300, 0});
         tree_charge(&thread->arena, thread->tree, node, next_random() % 300);
         if (i % 5000 == 0)
             bounded_empty(&thread->arena, thread->tree);
@@ -360,7 +302,7 @@ static void test_deep_path(void **state)
     free_thread(thread);
 }
 
-static void test_functions(void **state)
+static void test_each_function_has_one_counter(void **state)
 {
     (void)state;
     struct thread *thread = new_thread(TREE_FUNCTIONS, 1, 256 << 10, TREE_PURGE_AGE);
@@ -374,15 +316,12 @@ static void test_functions(void **state)
         expected[function] += cost;
         thread->charged += cost;
     }
-    struct bounded_item items[200];
-    size_t count =
-        bounded_heaviest(&thread->arena, used(thread), thread->tree, BOUNDED_BY_COST, items, 200);
-    assert_int_equal(count, 100);
-    for (size_t i = 0; i < count; i++) {
-        assert_int_equal(items[i].edge.site, 0);
-        assert_int_equal(items[i].weight, expected[place_offset(items[i].edge.function)]);
-        assert_true(i == 0 || items[i - 1].weight >= items[i].weight);
+    for (unsigned i = 0; i < 100; i++) {
+        const ref_t counter = child_of(thread, root_of(thread), 0, place_make(4, i));
+        assert_true(counter);
+        assert_int_equal(node_at(thread, counter)->value[0], expected[i]);
     }
+    assert_int_equal(tree_nodes(&thread->arena, thread->tree), 101);
     check_tree(thread);
     free_thread(thread);
 }
@@ -390,16 +329,16 @@ static void test_functions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_budget),
-        cmocka_unit_test(test_age),
-        cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_costs_add_up),
+        cmocka_unit_test(test_a_tree_keeps_to_its_buffer),
+        cmocka_unit_test(test_the_oldest_leaf_goes_first),
+        cmocka_unit_test(test_edges_make_room_before_nodes_do),
         cmocka_unit_test(test_emptied_tree_keeps_its_root_and_its_sums),
-        cmocka_unit_test(test_full_arena),
-        cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_reader),
+        cmocka_unit_test(test_a_nearly_full_arena_gives_a_smaller_buffer_or_none),
+        cmocka_unit_test(test_the_owner_of_a_damaged_tree_goes_on),
+        cmocka_unit_test(test_a_reader_beside_the_owner_sees_whole_paths),
         cmocka_unit_test(test_deep_path),
-        cmocka_unit_test(test_functions),
+        cmocka_unit_test(test_each_function_has_one_counter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

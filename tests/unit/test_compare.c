@@ -7,7 +7,7 @@
 #include "compare_fixture.h"
 #include "export/bars.h"
 #include "make_profile.h"
-#include "profile/merge/merge.h"
+#include "merge_from_memory.h"
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -154,8 +154,9 @@ static void a_multiple_is_perfect(void **state)
     assert_near(opened.result.scale, 59);
     finish(&opened);
     char *error = NULL;
-    const struct profile *both[] = {one, other};
-    struct profile *merged = profile_merge(both, 2, MERGE_BY_PROGRAM, &error);
+    struct profile *both[] = {one, other};
+    struct profile *merged =
+        profile_merge(&(struct merge_source){2, merge_from_memory, both}, MERGE_BY_PROGRAM, &error);
     assert_non_null(merged);
     opened = compared(one, merged);
     assert_perfect(&opened.result);

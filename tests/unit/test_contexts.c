@@ -3,20 +3,20 @@
 // and what damage does to them.
 
 #include "analyze/decoding.h"
-#include "encode/context_text.h"
-#include "encode/handle_frames.h"
-#include "encode/serial.h"
+#include "encode/codebook/context_text.h"
+#include "encode/codebook/handle_frames.h"
+#include "encode/codebook/serial.h"
 #include "encoded_call.h"
 #include "make_pool.h"
 #include "make_profile.h"
+#include "merge_from_memory.h"
 #include "profile/contexts.h"
-#include "profile/merge/merge.h"
 #include "profile/reader.h"
 #include "recorder_fixture.h"
 
 // ---- text
 
-static void test_text(void **unused)
+static void test_the_text_of_a_context_leads_back_to_it(void **unused)
 {
     (void)unused;
     unsigned unnoticed = 0;
@@ -171,10 +171,9 @@ static uint64_t ask(struct asking *asking, uint32_t repeated, uint64_t *id)
     for (uint32_t i = 0; i < repeated; i++)
         encoded_call(&state, &asking->numbering, CHAIN - 1);
     assert_int_equal(state.over, 0);
-    const uint64_t handle =
-        intern_stack(&asking->intern, 2, asking->origin, stack, state.depth, NULL);
+    const uint32_t node = intern_stack(&asking->intern, asking->origin, stack, state.depth);
     const uint32_t point =
-        intern_point(&asking->intern, (uint32_t)handle, function_at(CHAIN - 1) + 0x55, CHAIN - 1);
+        intern_point(&asking->intern, node, function_at(CHAIN - 1) + 0x55, CHAIN - 1);
     assert_true(point != 0);
     *id = state.id;
     return (uint64_t)2 << 32 | (asking->process.process->contexts.first + point);
@@ -292,7 +291,7 @@ static void test_walked_and_created(void **unused)
     fake_live_free(&live);
 }
 
-static void test_forked(void **unused)
+static void test_a_child_knows_its_parents_contexts(void **unused)
 {
     (void)unused;
     struct fake_live live = fake_live_new(1 << 20, 3);
@@ -324,7 +323,7 @@ static void test_forked(void **unused)
 }
 
 // Modules have other numbers in a merged profile.
-static void test_merged(void **unused)
+static void test_contexts_follow_modules_into_a_merged_profile(void **unused)
 {
     (void)unused;
     struct fake_live live = fake_live_new(1 << 20, 2);
@@ -341,8 +340,9 @@ static void test_merged(void **unused)
                    make_frame(other, tree, 0, place_make(module, 4), place_make(module, 1)),
                    place_make(module, 5), 7);
     char *error = NULL;
+    struct profile *both[] = {other, profile};
     struct profile *merged =
-        profile_merge((const struct profile *[]){other, profile}, 2, MERGE_BY_PROGRAM, &error);
+        profile_merge(&(struct merge_source){2, merge_from_memory, both}, MERGE_BY_PROGRAM, &error);
     assert_non_null(merged);
     struct decoding *decoding = decoding_new(merged);
     check_asked(decoding, 1, 2, id, handle, MODULE + 1);
@@ -469,12 +469,12 @@ static void test_scribbled_contexts(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_the_text_of_a_context_leads_back_to_it),
         cmocka_unit_test(test_text_without_room),
         cmocka_unit_test(test_through_the_profile),
         cmocka_unit_test(test_walked_and_created),
-        cmocka_unit_test(test_forked),
-        cmocka_unit_test(test_merged),
+        cmocka_unit_test(test_a_child_knows_its_parents_contexts),
+        cmocka_unit_test(test_contexts_follow_modules_into_a_merged_profile),
         cmocka_unit_test(test_lost_record),
         cmocka_unit_test(test_damaged_sections),
         cmocka_unit_test(test_scribbled_contexts),

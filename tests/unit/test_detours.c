@@ -2,8 +2,7 @@
 // Calls of every form that come by a hook, and return to where they always did.
 #include "loadmap/loadmap.h"
 #include "patch/detour.h"
-#include "patch/functions.h"
-#include "patch/lock.h"
+#include "patch/functions/functions.h"
 #include "sites_forms.h"
 #include "sites_support.h"
 #include <errno.h>
@@ -38,17 +37,6 @@ __attribute__((naked)) static void hook_within(void)
 
 // ---- planning
 
-static uintptr_t end_of(uintptr_t function)
-{
-    assert_int_equal(patch_lock(), 0);
-    loadmap_enter();
-    const struct patch_function *known = functions_at(function);
-    const uintptr_t end = known ? known->end : 0;
-    loadmap_leave();
-    patch_unlock();
-    return end;
-}
-
 static bool is_direct(const struct site *site)
 {
     return (site->kind == SITE_CALL || site->kind == SITE_TAIL) && !site->thunk;
@@ -64,7 +52,7 @@ static int plan_site(const struct site *site)
         return -ENOTSUP;
     const int error = detour_plan_indirect(site->address, DETOUR_INDIRECT);
     return error == -ENOTSUP && site->kind == SITE_TAIL_INDIRECT
-               ? detour_plan_tail(site->address, site->function, end_of(site->function))
+               ? detour_plan_tail(site->address, site->function, functions_at(site->function)->end)
                : error;
 }
 
@@ -106,6 +94,7 @@ static void check_form(const struct form *form, unsigned *done)
         expected[i] = form->function(arguments[i]);
     stepped = sites_of((const void *)form->function);
     unsigned planned = 0;
+    assert_int_equal(patch_begin(), 0);
     for (unsigned i = 0; i < stepped.count; i++) {
         const int error = plan_site(&stepped.site[i]);
         assert_true(error == 0 || error == -ENOTSUP);
@@ -114,7 +103,8 @@ static void check_form(const struct form *form, unsigned *done)
             fail_msg("%s: not planned", form->name);
         planned += !error;
     }
-    assert_int_equal(detours_make(), 0);
+    assert_int_equal(patch_commit(THREADS_NONE), 0);
+    patch_end();
     for (size_t i = 0; i < ARGUMENTS; i++) {
         const uint64_t before = direct_calls + indirect_calls;
         if (form->function(arguments[i]) != expected[i])
@@ -164,23 +154,45 @@ static void test_other_hook_within(void **state)
     (void)state;
     const struct site_list list = sites_of((const void *)form_memory_rip);
     const long expected = form_memory_rip(5);
+    assert_int_equal(patch_begin(), 0);
     assert_int_equal(detour_plan_indirect(list.site[0].address, DETOUR_WITHIN), 0);
     assert_int_equal(within_calls, 0);
-    assert_int_equal(detours_make(), 0);
+    assert_int_equal(patch_commit(THREADS_NONE), 0);
+    patch_end();
     assert_int_equal(form_memory_rip(5), expected);
     assert_int_equal(within_calls, 1);
+}
+
+static void test_a_stub_keeps_the_bytes_that_a_detour_wants_too(void **state)
+{
+    (void)state;
+    const struct site_list list = sites_of((const void *)form_shared_neighbour);
+    const long expected = form_shared_neighbour(5);
+    const struct stub_plan plan = plain_plan();
+    struct stub *stub;
+    assert_int_equal(list.count, 2);
+    assert_int_equal(list.site[0].form, FORM_BORROWED);
+    assert_int_equal(patch_begin(), 0);
+    assert_int_equal(stub_make(&list.site[0], &plan, &stub), 0);
+    assert_int_equal(plan_site(&list.site[1]), 0);
+    assert_int_equal(patch_add(&list.site[0], stub), 0);
+    assert_int_equal(patch_commit(THREADS_NONE), 0);
+    patch_end();
+    assert_int_equal(form_shared_neighbour(5), expected);
 }
 
 static void test_what_is_no_call(void **state)
 {
     (void)state;
+    assert_int_equal(patch_begin(), 0);
     assert_int_equal(detour_plan((uintptr_t)callee, (uintptr_t)callee, (uintptr_t)callee),
                      -ENOTSUP);
     assert_int_equal(detour_plan_indirect((uintptr_t)callee, DETOUR_INDIRECT), -ENOTSUP);
     uintptr_t pc = (uintptr_t)callee, sp = 16;
     bool interrupted = false;
     assert_false(detour_truth(&pc, &sp, &interrupted));
-    assert_int_equal(detours_make(), 0); // of nothing
+    assert_int_equal(patch_commit(THREADS_NONE), 0); // of nothing
+    patch_end();
 }
 
 int main(void)
@@ -192,6 +204,7 @@ int main(void)
         cmocka_unit_test(test_every_form),
         cmocka_unit_test(test_what_hooks_are_told),
         cmocka_unit_test(test_other_hook_within),
+        cmocka_unit_test(test_a_stub_keeps_the_bytes_that_a_detour_wants_too),
         cmocka_unit_test(test_what_is_no_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Sites without room, and the instructions that make some for them.
-#include "patch/displace.h"
-#include "patch/stub.h"
+#include "patch/functions/displace.h"
+#include "patch/stubs/stub.h"
 #include "sites_forms.h"
 #include "sites_support.h"
 #include <pthread.h>
@@ -141,12 +141,11 @@ static void test_threads(void **state)
     void *wrong;
     assert_int_equal(site->form, FORM_DISPLACED);
     for (unsigned i = 0; i < 2; i++)
-        assert_int_equal(stub_make(site, &plans[i], &stubs[i]), 0);
+        assert_int_equal(make_stub(site, &plans[i], &stubs[i]), 0);
     for (unsigned i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, run, NULL), 0);
     for (unsigned i = 0; i < 2000; i++) {
-        struct site_change change = {site, i % 5 == 4 ? NULL : stubs[i % 2]};
-        assert_int_equal(sites_apply(&change, 1, COMPANY_THREADS), 0);
+        assert_int_equal(lead_site(site, i % 5 == 4 ? NULL : stubs[i % 2]), 0);
     }
     stop = true;
     for (unsigned i = 0; i < 2; i++) {

@@ -45,7 +45,31 @@ static struct dynamic of_libc(void)
     return wanted.dynamic;
 }
 
-static void test_exports(void **state)
+static struct dynamic of_symbol(const char *name)
+{
+    struct wanted wanted = {.address = dlsym(RTLD_DEFAULT, name)};
+    dl_iterate_phdr(find_module, &wanted);
+    assert_true(wanted.found);
+    return wanted.dynamic;
+}
+
+static void test_parts_of_libc_are_known_by_their_versions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *file, *function;
+    } parts[] = {{"libm.so.6", "cosh"}, {"libresolv.so.2", "ns_get16"}};
+    const struct dynamic libc = of_libc(), other = of_symbol("_cmocka_run_group_tests");
+    assert_true(dynamic_is_libc(&libc));
+    assert_false(dynamic_is_libc(&other));
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        assert_non_null(dlopen(parts[i].file, RTLD_NOW | RTLD_GLOBAL));
+        const struct dynamic part = of_symbol(parts[i].function);
+        assert_true(dynamic_is_libc(&part));
+    }
+}
+
+static void test_only_what_a_module_defines_is_exported(void **state)
 {
     (void)state;
     const struct dynamic libc = of_libc();
@@ -72,7 +96,7 @@ static struct dynamic copied(const struct dynamic *from, unsigned char *into)
     return copy;
 }
 
-static void test_damaged(void **state)
+static void test_damaged_tables_export_nothing_and_do_no_harm(void **state)
 {
     (void)state;
     const struct dynamic libc = of_libc();
@@ -108,8 +132,9 @@ static void test_damaged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exports),
-        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_only_what_a_module_defines_is_exported),
+        cmocka_unit_test(test_parts_of_libc_are_known_by_their_versions),
+        cmocka_unit_test(test_damaged_tables_export_nothing_and_do_no_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -261,7 +261,7 @@ static void test_same_state(void **unused)
     assert_int_equal(entries[DEPTH].id | entries[DEPTH].edge | entries[DEPTH].count, 0);
 }
 
-// What sends a push the slow path: the state is to be looked at, an encoding is wanted, the thread
+// What sends a push the slow path: the state is to be computed anew, an encoding is wanted, the thread
 // is on another stack, the edge is not in the table.
 static void test_long_ways(void **unused)
 {
@@ -269,7 +269,7 @@ static void test_long_ways(void **unused)
     const struct call call = {WAY_INDIRECT, WORD_PUSH | 1, 1};
     encode_state.countdown = 100;
     for (unsigned round = 0; round < 6; round++) {
-        encode_state.attention = round == 1;
+        encode_state.validity = round == 1 ? STATE_STALE : round == 0 ? STATE_UNSURE : STATE_VALID;
         encode.wanted = round == 2;
         encode_state.stack_bytes = round == 3 ? 0 : UINTPTR_MAX;
         words.word[1] = round == 4 ? WORD_LONG : WORD_PUSH | 1;

@@ -34,14 +34,14 @@ static void test_silent_jumps(void **unused)
     assert_int_equal(numbering.dictionary->max_id, 2);
     const char *ways[] = {"AB", "AC"}, *jumps[] = {"BD", "CD"};
     for (unsigned i = 0; i < 2; i++) {
-        context_reset(&state);
+        restart();
         walk(ways[i]);
         uint32_t expected[] = {find(ways[i]), find(jumps[i]), find("DE")};
         assert_path('D', 2, expected);
         walk("DE");
         assert_path('E', 3, expected);
     }
-    context_reset(&state);
+    restart();
     walk("ADE");
     assert_context("ADE");
 }
@@ -80,7 +80,7 @@ static void test_silent_circle(void **unused)
     add_kind("BC", EDGE_SILENT_JUMP);
     add_kind("CB", EDGE_SILENT_JUMP);
     encode();
-    assert_int_equal(numbering_code(&numbering, find("DC"))->action, ACTION_REPEAT);
+    assert_true(numbering_word(&numbering, find("DC")) & WORD_REPEATS);
     walk("AB");
     uint32_t one[] = {find("AB"), find("BC"), find("CD"), find("DC"), find("CB")};
     assert_path('C', 2, one);
@@ -89,7 +89,7 @@ static void test_silent_circle(void **unused)
     walk("DC");
     assert_path('C', 4, one);
     assert_path('B', 5, one);
-    context_reset(&state);
+    restart();
     walk("AC");
     uint32_t other[] = {find("AC"), find("CB"), find("BD")};
     assert_path('B', 2, other);
@@ -132,14 +132,14 @@ static void test_silent_met_late(void **unused)
     context = encoded_context_of(&state, function_of('E'));
     assert_int_equal(context_decode(&graph, numbering.dictionary, &context, path, DEPTH), -EBADMSG);
     encode();
-    context_reset(&state);
+    restart();
     walk("AB");
     assert_path('D', 2, jumped);
     walk("DE");
     assert_path('E', 3, jumped);
     // Where all is new nothing else has the id.
     add_kind("XY", EDGE_SILENT_JUMP);
-    context_reset(&state);
+    restart();
     walk("AX");
     assert_path('Y', 2, (uint32_t[]){find("AX"), find("XY")});
 }
@@ -160,7 +160,7 @@ static void test_hot_edges(void **unused)
     encode();
     assert_int_equal(number_of("EA"), 0);
     assert_int_equal(number_of("CE"), 0);
-    assert_int_equal(numbering_code(&numbering, find("AC"))->action, ACTION_REPEAT);
+    assert_true(numbering_word(&numbering, find("AC")) & WORD_REPEATS);
     walk("ACEACE");
     assert_context("ACEACE");
 }
@@ -187,7 +187,80 @@ static void test_overflow(void **unused)
     walk("ABCDEFGHIJKLMNOPQRSTUVWXYZ");
     assert_context("ABCDEFGHIJKLMNOPQRSTUVWXYZ");
     uint32_t cut = graph_find_edge(&graph, site_of('Y', 'Z') + 3, function_of('Z'));
-    assert_int_equal(numbering_code(&numbering, cut)->action, ACTION_PUSH);
+    assert_true(is_plain_push(cut));
+}
+
+// Edges at the end of a long way are hot: cold ones before them are left out, so that they fit.
+static void test_overflow_leaves_out_the_coldest(void **unused)
+{
+    (void)unused;
+    char edge[3] = {0};
+    for (char name = 'A'; name < 'Z'; name++) {
+        edge[0] = name;
+        edge[1] = (char)(name + 1);
+        add(edge);
+        const uint32_t other = graph_add_edge(&graph, site_of(name, edge[1]) + 3, function_of(name),
+                                              function_of(edge[1]), EDGE_CALL);
+        graph_edge(&graph, find(edge))->heat = graph_edge(&graph, other)->heat =
+            name < 'V' ? 1 : 1000;
+    }
+    encode();
+    assert_int_equal(numbering.cold, 0);
+    options.id_bits = 16;
+    encode();
+    assert_in_range(numbering.cold, 2, 1000);
+    for (char name = 'V'; name < 'Z'; name++) {
+        const uint32_t other = graph_find_edge(&graph, site_of(name, (char)(name + 1)) + 3,
+                                               function_of((char)(name + 1)));
+        assert_true(numbering_word(&numbering, other) >= 0);
+    }
+}
+
+// All of them lead silently to one function: each has ids of its own there. What they call takes no
+// more ids than there are paths to them.
+static void test_silent_edges_of_all(void **unused)
+{
+    (void)unused;
+    const char *path = "ABCDEFGHIJKLMNOPQRSTUVWXY";
+    for (const char *edge = path; edge[1]; edge++) {
+        const char silent[] = {edge[1], 'Z', 0};
+        const char both[] = {edge[0], edge[1], 0};
+        add(both);
+        add_kind(silent, EDGE_SILENT_JUMP);
+    }
+    encode();
+    assert_int_equal(numbering.dictionary->max_id, strlen(path) - 1);
+    walk(path);
+    assert_context(path);
+    assert_int_equal(state.depth, 0);
+    for (const char *edge = path + strlen(path) - 2; edge >= path; edge--)
+        leave(edge);
+    assert_int_equal(state.id, 0);
+}
+
+// The hottest caller's ids begin with another number than 0. It adds nothing, and the other less.
+static void test_numbers_below_zero(void **unused)
+{
+    (void)unused;
+    add("AB AC BD CD DE");
+    add_kind("BZ", EDGE_SILENT_JUMP);
+    add_kind("CZ", EDGE_SILENT_JUMP);
+    graph_edge(&graph, find("CD"))->heat = 9;
+    graph_edge(&graph, find("AB"))->heat = 5;
+    encode();
+    assert_int_equal(number_of("AC"), 1);
+    assert_int_equal(number_of("CD"), 0);
+    assert_int_equal(number_of("BD"), 2);
+    graph_edge(&graph, find("CD"))->heat = 0;
+    graph_edge(&graph, find("AC"))->heat = 7;
+    graph_edge(&graph, find("AB"))->heat = 0;
+    encode();
+    const char *paths[] = {"ABDE", "ACDE"};
+    for (unsigned i = 0; i < 2; i++) {
+        restart();
+        walk(paths[i]);
+        assert_context(paths[i]);
+    }
 }
 
 // A start routine that somebody calls, too: the root of the thread tells the two apart.
@@ -200,7 +273,7 @@ static void test_called_root(void **unused)
     walk("AWX");
     assert_context("AWX");
     state.root = function_of('W');
-    context_reset(&state);
+    restart();
     walk("WX");
     assert_context("WX");
 }
@@ -339,45 +412,87 @@ static void test_no_memory(void **unused)
 static void test_policy(void **unused)
 {
     (void)unused;
-    struct policy policy = POLICY_DEFAULT;
+    struct reencode_policy policy = POLICY_DEFAULT;
     struct policy_counters counters = {.edges = 15, .nanoseconds = 1000};
-    assert_int_equal(policy_decide(&policy, &counters), REENCODE_NOT);
+    assert_int_equal(reencode_policy_decide(&policy, &counters), REENCODE_NOT);
     counters.edges = 16;
-    assert_int_equal(policy_decide(&policy, &counters), REENCODE_EDGES);
+    assert_int_equal(reencode_policy_decide(&policy, &counters), REENCODE_EDGES);
     // Not before the last one has paid off.
     counters.last_cost = 21;
-    assert_int_equal(policy_decide(&policy, &counters), REENCODE_NOT);
+    assert_int_equal(reencode_policy_decide(&policy, &counters), REENCODE_NOT);
     counters.nanoseconds = 21 * 50;
-    assert_int_equal(policy_decide(&policy, &counters), REENCODE_EDGES);
+    assert_int_equal(reencode_policy_decide(&policy, &counters), REENCODE_EDGES);
     // A large graph wants more new edges.
     counters.edges_encoded = 8000;
     counters.edges = 8999;
-    assert_int_equal(policy_decide(&policy, &counters), REENCODE_NOT);
+    assert_int_equal(reencode_policy_decide(&policy, &counters), REENCODE_NOT);
     counters.edges = 9000;
-    assert_int_equal(policy_decide(&policy, &counters), REENCODE_EDGES);
+    assert_int_equal(reencode_policy_decide(&policy, &counters), REENCODE_EDGES);
     counters.edges = 8001;
     counters.observed = (struct observed){.samples = 31, .taken = 100, .unencoded = 90};
-    assert_int_equal(policy_decide(&policy, &counters), REENCODE_NOT);
+    assert_int_equal(reencode_policy_decide(&policy, &counters), REENCODE_NOT);
     counters.observed.samples = 32;
-    assert_int_equal(policy_decide(&policy, &counters), REENCODE_STACK);
+    assert_int_equal(reencode_policy_decide(&policy, &counters), REENCODE_STACK);
     counters.observed.unencoded = 4;
-    assert_int_equal(policy_decide(&policy, &counters), REENCODE_NOT);
+    assert_int_equal(reencode_policy_decide(&policy, &counters), REENCODE_NOT);
     counters.observed.misplaced = 10;
-    assert_int_equal(policy_decide(&policy, &counters), REENCODE_HOT);
+    assert_int_equal(reencode_policy_decide(&policy, &counters), REENCODE_HOT);
     // Recursion stays: the same reason again and again is heard less and less.
     counters.observed = (struct observed){.samples = 32, .taken = 100, .repeated = 50};
     for (unsigned i = 0; i < 5; i++) {
-        assert_int_equal(policy_decide(&policy, &counters), REENCODE_STACK);
-        policy_encoded(&policy, REENCODE_STACK, &counters);
+        assert_int_equal(reencode_policy_decide(&policy, &counters), REENCODE_STACK);
+        reencode_policy_encoded(&policy, REENCODE_STACK, &counters);
         counters.observed.samples = i ? counters.observed.samples * 2 - 1 : 32;
         if (i > 0)
-            assert_int_equal(policy_decide(&policy, &counters), REENCODE_NOT);
+            assert_int_equal(reencode_policy_decide(&policy, &counters), REENCODE_NOT);
         counters.observed.samples = UINT64_C(32) << i;
     }
     // It helped: then the next is heard at once.
     counters.observed.repeated = 10;
-    policy_encoded(&policy, REENCODE_STACK, &counters);
+    reencode_policy_encoded(&policy, REENCODE_STACK, &counters);
     assert_int_equal(policy.patience[REENCODE_STACK], 0);
+}
+
+// Pushes that an encoding would save: at once if they have cost as much, later if they are fewer,
+// and ever later if that saves nothing worth mentioning.
+static void test_waste(void **unused)
+{
+    (void)unused;
+    struct reencode_policy policy = POLICY_DEFAULT;
+    const uint64_t cost = 200000, soon = cost * policy.cost_parts;
+    struct policy_counters counters = {
+        .edges = 1000, .edges_encoded = 1000, .last_cost = cost, .nanoseconds = 1, .wasted = cost};
+    assert_int_equal(reencode_policy_decide(&policy, &counters), REENCODE_WASTE);
+    counters.wasted = cost - 1;
+    assert_int_equal(reencode_policy_decide(&policy, &counters), REENCODE_NOT);
+    counters.nanoseconds = soon - 1;
+    assert_int_equal(reencode_policy_decide(&policy, &counters), REENCODE_NOT);
+    counters.nanoseconds = soon;
+    assert_int_equal(reencode_policy_decide(&policy, &counters), REENCODE_WASTE);
+    counters.wasted = 0;
+    counters.nanoseconds = UINT64_MAX;
+    assert_int_equal(reencode_policy_decide(&policy, &counters), REENCODE_NOT);
+    for (unsigned i = 0; i < 4; i++) {
+        counters.wasted = cost / policy.waste_parts - 1;
+        counters.nanoseconds = (soon << i) - 1;
+        assert_int_equal(reencode_policy_decide(&policy, &counters), REENCODE_NOT);
+        counters.nanoseconds++;
+        assert_int_equal(reencode_policy_decide(&policy, &counters), REENCODE_WASTE);
+        reencode_policy_encoded(&policy, REENCODE_WASTE, &counters);
+    }
+    // Where it is worth something, it waits no longer than at first.
+    counters.wasted = cost / policy.waste_parts;
+    counters.nanoseconds = soon;
+    assert_int_equal(reencode_policy_decide(&policy, &counters), REENCODE_WASTE);
+    reencode_policy_encoded(&policy, REENCODE_WASTE, &counters);
+    assert_int_equal(policy.patience[REENCODE_WASTE], 0);
+    // A graph that has grown costs more.
+    counters.edges = 4000;
+    counters.wasted = 4 * cost - 1;
+    counters.nanoseconds = 4 * soon - 1;
+    assert_false(reencode_policy_is_wasteful(&policy, &counters));
+    counters.wasted++;
+    assert_true(reencode_policy_is_wasteful(&policy, &counters));
 }
 
 static void test_observation(void **unused)
@@ -386,20 +501,19 @@ static void test_observation(void **unused)
     add("AB AC BD CD DA");
     encode();
     add("AD");
-    cover();
     uint32_t path[] = {find("AC"), find("CD"), find("DA"), find("AD"), find("DA")};
     struct observed observed = {0};
-    observe_path(&graph, &numbering, path, 5, 0, 3, &observed);
+    observe_path(&graph, &numbering, path, 5, &observed);
     assert_int_equal(observed.samples, 1);
     assert_int_equal(observed.taken, 5);
     assert_int_equal(observed.misplaced, 1); // CD is hotter than BD now
     assert_int_equal(observed.repeated, 2);
     assert_int_equal(observed.unencoded, 1);
-    assert_int_equal(graph_edge(&graph, find("DA"))->heat, 6);
-    observe_path(&graph, &numbering, path, 5, 4, 3, &observed);
+    assert_int_equal(graph_edge(&graph, find("DA"))->heat, 2);
+    observe_path(&graph, &numbering, path + 4, 1, &observed);
     assert_int_equal(observed.taken, 6);
     graph_cool(&graph);
-    assert_int_equal(graph_edge(&graph, find("DA"))->heat, 4);
+    assert_int_equal(graph_edge(&graph, find("DA"))->heat, 1);
     uint32_t other[] = {path[0], path[1], path[3]};
     assert_int_equal(paths_share(path, 5, other, 3), 2);
     assert_int_equal(paths_share(path, 1, path, 5), 1);
@@ -414,12 +528,10 @@ static void test_counts(void **unused)
     add_kind("DE", EDGE_SILENT_JUMP);
     encode();
     add("AF");
-    cover();
     assert_int_equal(numbering.encoded, 5);
-    assert_int_equal(numbering.zero, 4);
     assert_int_equal(numbering.back, 1);
     assert_int_equal(numbering.cut, 0);
-    assert_int_equal(numbering.covered, 8);
+    assert_true(is_plain_push(find("AF")));
     assert_int_equal(numbering.dictionary->steps, 5);
     assert_int_equal(numbering.dictionary->edges, 7);
     assert_int_equal(numbering.dictionary->functions, 6);
@@ -430,11 +542,25 @@ static void test_counts(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_silent_jump),      TEST(test_silent_jumps),   TEST(test_silent_to_many),
-        TEST(test_silent_circle),    TEST(test_silent_call),    TEST(test_silent_met_late),
-        TEST(test_hot_edges),        TEST(test_overflow),       TEST(test_called_root),
-        TEST(test_damaged_contexts), TEST(test_open_functions), TEST(test_no_room),
-        TEST(test_no_memory),        TEST(test_policy),         TEST(test_observation),
+        TEST(test_silent_jump),
+        TEST(test_silent_jumps),
+        TEST(test_silent_to_many),
+        TEST(test_silent_circle),
+        TEST(test_silent_call),
+        TEST(test_silent_met_late),
+        TEST(test_hot_edges),
+        TEST(test_overflow),
+        TEST(test_called_root),
+        TEST(test_silent_edges_of_all),
+        TEST(test_overflow_leaves_out_the_coldest),
+        TEST(test_numbers_below_zero),
+        TEST(test_damaged_contexts),
+        TEST(test_open_functions),
+        TEST(test_no_room),
+        TEST(test_no_memory),
+        TEST(test_policy),
+        TEST(test_waste),
+        TEST(test_observation),
         TEST(test_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

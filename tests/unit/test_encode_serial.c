@@ -2,7 +2,7 @@
 // Contexts as two numbers, and what is needed to decode them as bytes: random programs write both
 // while they run, and what is read back gives the true paths.
 
-#include "encode/codebook.h"
+#include "encode/codebook/codebook.h"
 #include "encode_walks.h"
 #include "make_pool.h"
 #include <errno.h>
@@ -19,8 +19,7 @@ enum { KEPT = 500, INTERN_BYTES = 1 << 18, STREAM = 1 << 20 };
 
 // Two numbers and a function: what a log would hold.
 struct logged {
-    uint64_t id, handle;
-    uint32_t function;
+    struct interned_context context;
     uint32_t *path;
     uint32_t count;
 };
@@ -28,8 +27,6 @@ struct logged {
 struct writing {
     struct walk_program program;
     struct intern intern;
-    struct intern_memo memo[WALK_THREADS];
-    struct intern_known known[WALK_THREADS][8];
     uint64_t *memory;
     uint32_t functions, edges, nodes, stamps; // written so far
     struct serial out;
@@ -43,25 +40,19 @@ static void log_context(struct writing *writing, unsigned number)
     struct logged *logged = &writing->logged[writing->count++];
     struct intern_origin origin = {.function = GRAPH_NONE, .root = thread->state.root};
     uint32_t node = intern_origin(&writing->intern, &origin);
-    logged->id = thread->state.id;
-    logged->handle = intern_stack(&writing->intern, writing->program.options.stamp, node,
-                                  thread->stack, thread->state.depth, &writing->memo[number]);
-    // What is there is found, by the same memory of the last one, and not added to.
+    logged->context.id = thread->state.id;
+    const uint32_t interned =
+        intern_stack(&writing->intern, node, thread->stack, thread->state.depth);
+    logged->context.handle = (uint64_t)writing->program.options.stamp << 32 | interned;
+    // The same again is there, and not added.
     const uint32_t used = writing->intern.used;
-    assert_int_equal(intern_find_stack(&writing->intern, node, thread->stack, thread->state.depth,
-                                       &writing->memo[number]),
-                     (uint32_t)logged->handle);
-    struct cc_entry other = {UINT64_MAX, 1, 7};
-    assert_int_equal(intern_find_stack(&writing->intern, node, &other, 1, &writing->memo[number]),
-                     0);
+    assert_int_equal(intern_stack(&writing->intern, node, thread->stack, thread->state.depth),
+                     interned);
     assert_int_equal(writing->intern.used, used);
-    logged->function = thread->function;
+    logged->context.function = thread->function;
     logged->count = thread->count;
     logged->path = memcpy(malloc(thread->count * 4ul + 1), thread->path, thread->count * 4ul);
-    assert_true(logged->handle != 0);
-    // The same again, without a memory of the last one.
-    assert_true(intern_stack(&writing->intern, writing->program.options.stamp, node, thread->stack,
-                             thread->state.depth, NULL) == logged->handle);
+    assert_true(interned != 0);
 }
 
 static void write_all(struct writing *writing)
@@ -88,8 +79,6 @@ static void run(struct writing *writing, uint64_t seed)
     writing->nodes = 1;
     writing->memory = calloc(1, INTERN_BYTES);
     assert_int_equal(intern_init(&writing->intern, writing->memory, INTERN_BYTES), 0);
-    for (unsigned i = 0; i < WALK_THREADS; i++)
-        writing->memo[i] = (struct intern_memo){.known = writing->known[i], .limit = 8};
     writing->out = (struct serial){.data = malloc(STREAM), .capacity = STREAM};
     while (writing->count < KEPT) {
         unsigned number = (unsigned)walk_random(writing->program.threads);
@@ -121,19 +110,17 @@ static void check_logged(const struct codebook *codebook, const struct logged *l
 {
     static struct cc_entry stack[WALK_PATH];
     static uint32_t path[WALK_PATH];
-    struct intern_origin origin;
-    struct encoded_context context;
+    struct intern_result found = {.stack = stack, .limit = WALK_PATH};
     const struct dictionary *dictionary =
-        codebook_dictionary(codebook, handle_stamp(logged->handle));
+        codebook_dictionary(codebook, handle_stamp(logged->context.handle));
     assert_non_null(dictionary);
-    assert_int_equal(intern_context(&codebook->intern, logged->id, logged->handle, logged->function,
-                                    stack, WALK_PATH, &context, &origin),
-                     0);
-    int64_t count = context_decode(&codebook->graph, dictionary, &context, path, WALK_PATH);
+    assert_int_equal(intern_context(&codebook->intern, &logged->context, &found), 0);
+    int64_t count = context_decode(&codebook->graph, dictionary, &found.context, path, WALK_PATH);
     assert_true(count >= 0);
     assert_true(walk_is_true(&codebook->graph, path + WALK_PATH - count, (uint32_t)count,
-                             origin.root, logged->function, logged->path, logged->count));
-    assert_true(origin.handle == 0 && origin.function == GRAPH_NONE);
+                             found.origin.root, logged->context.function, logged->path,
+                             logged->count));
+    assert_true(found.origin.handle == 0 && found.origin.function == GRAPH_NONE);
 }
 
 static void test_read_back(void **unused)
@@ -231,6 +218,46 @@ static void test_unknown(void **unused)
     pool_close(&pool);
 }
 
+// Before minor version 14 all ranges of ids began with 0.
+static void test_ranges_from_zero(void **unused)
+{
+    (void)unused;
+    enum { A, B, C, D, Z };
+    static const struct {
+        uint32_t caller, callee;
+        enum edge_kind kind;
+    } edges[] = {{A, B, EDGE_CALL}, {A, C, EDGE_CALL},        {C, D, EDGE_CALL},
+                 {B, D, EDGE_CALL}, {B, Z, EDGE_SILENT_JUMP}, {C, Z, EDGE_SILENT_JUMP}};
+    // Stamp 1, 5 functions, 6 edges, ids up to 2, 3 lists: A→B; A→C; C→D and B→D.
+    static const uint8_t dictionary[] = {2, 1, 0, 5, 6, 2, 3, 1, 4, 0, 0, 4, 2, 0, 8, 4, 2};
+    struct pool pool = make_pool();
+    struct codebook codebook;
+    struct graph graph;
+    uint8_t bytes[64];
+    struct serial out = {.data = bytes, .capacity = sizeof bytes};
+    graph_init(&graph, &pool);
+    for (uint32_t i = A; i <= Z; i++)
+        graph_add_function(&graph, place_make(4, i * 16));
+    for (uint32_t i = 0; i < 6; i++)
+        graph_add_edge(&graph, place_make(4, edges[i].caller * 16 + edges[i].callee + 1),
+                       edges[i].caller, edges[i].callee, edges[i].kind);
+    serial_graph(&out, &graph, 0, 0);
+    codebook_init(&codebook, &pool);
+    assert_int_equal(codebook_read(&codebook, bytes, out.size), 0);
+    assert_int_equal(codebook_read(&codebook, dictionary, sizeof dictionary), 0);
+    static const uint32_t paths[][2] = {{1, 2}, {0, 3}}; // ACD, ABD
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct encoded_context context = {.id = 1 + i, .root = A, .function = D};
+        uint32_t path[2];
+        assert_int_equal(
+            context_decode(&codebook.graph, codebook_dictionary(&codebook, 1), &context, path, 2),
+            2);
+        assert_memory_equal(path, paths[i], sizeof path);
+    }
+    graph_free(&graph);
+    codebook_free(&codebook);
+}
+
 static void test_no_memory(void **unused)
 {
     (void)unused;
@@ -263,30 +290,36 @@ static void test_creators(void **unused)
     struct cc_entry entries[] = {{4, 2, 0}, {9, 3, 1}}, stack[4];
     uint32_t origin = intern_origin(&intern, &(struct intern_origin){0, 0, GRAPH_NONE, 7});
     assert_int_equal(intern_origin(&intern, &(struct intern_origin){0, 0, GRAPH_NONE, 7}), origin);
-    uint64_t creator = intern_stack(&intern, 5, origin, entries, 2, NULL);
+    uint64_t creator = UINT64_C(5) << 32 | intern_stack(&intern, origin, entries, 2);
     uint32_t child = intern_origin(&intern, &(struct intern_origin){11, creator, 13, 17});
     assert_true(child != origin);
-    uint64_t handle = intern_stack(&intern, 6, child, entries, 1, NULL);
-    struct encoded_context context;
-    struct intern_origin from;
-    assert_int_equal(intern_context(&intern, 3, handle, 19, stack, 4, &context, &from), 0);
+    uint64_t handle = UINT64_C(6) << 32 | intern_stack(&intern, child, entries, 1);
+    struct intern_result found = {.stack = stack, .limit = 4};
+    struct interned_context asked = {3, handle, 19};
+    assert_int_equal(intern_context(&intern, &asked, &found), 0);
     assert_int_equal(handle_stamp(handle), 6);
-    assert_int_equal(context.depth, 1);
-    assert_int_equal(context.root, 17);
+    assert_true(found.context.id == 3 && found.context.function == 19);
+    assert_int_equal(found.context.depth, 1);
+    assert_int_equal(found.context.root, 17);
     assert_memory_equal(stack, entries, sizeof entries[0]);
+    const struct intern_origin from = found.origin;
     assert_true(from.handle == creator && from.id == 11 && from.function == 13);
-    assert_int_equal(
-        intern_context(&intern, from.id, from.handle, from.function, stack, 4, &context, &from), 0);
+    asked = (struct interned_context){from.id, from.handle, from.function};
+    assert_int_equal(intern_context(&intern, &asked, &found), 0);
     assert_int_equal(handle_stamp(creator), 5);
-    assert_int_equal(context.depth, 2);
-    assert_int_equal(context.root, 7);
+    assert_int_equal(found.context.depth, 2);
+    assert_int_equal(found.context.root, 7);
     assert_memory_equal(stack, entries, sizeof entries);
-    assert_int_equal(from.handle, 0);
+    assert_int_equal(found.origin.handle, 0);
     // What is no handle, or too deep.
-    assert_int_equal(intern_context(&intern, 0, 0, 0, stack, 4, &context, &from), -EBADMSG);
-    assert_int_equal(intern_context(&intern, 0, 99, 0, stack, 4, &context, &from), -EBADMSG);
-    assert_int_equal(intern_context(&intern, 0, 1 << 30, 0, stack, 4, &context, &from), -EBADMSG);
-    assert_int_equal(intern_context(&intern, 0, creator, 0, stack, 1, &context, &from), -ENOSPC);
+    const uint64_t wrong[] = {0, 99, 1 << 30};
+    for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        asked = (struct interned_context){0, wrong[i], 0};
+        assert_int_equal(intern_context(&intern, &asked, &found), -EBADMSG);
+    }
+    asked.handle = creator;
+    found.limit = 1;
+    assert_int_equal(intern_context(&intern, &asked, &found), -ENOSPC);
 }
 
 static void test_full(void **unused)
@@ -303,13 +336,13 @@ static void test_full(void **unused)
     unsigned made = 0;
     for (; made < 20; made++) {
         entry.id = made;
-        if (!intern_stack(&intern, 0, origin, &entry, 1, NULL))
+        if (!intern_stack(&intern, origin, &entry, 1))
             break;
     }
     assert_int_equal(made, 6); // one is never used, one is the origin
     assert_int_equal(intern.refused, 1);
     entry.id = 3; // what is there is still found
-    assert_true(intern_stack(&intern, 0, origin, &entry, 1, NULL) != 0);
+    assert_true(intern_stack(&intern, origin, &entry, 1) != 0);
 }
 
 static struct intern shared;
@@ -319,7 +352,7 @@ static void *intern_many(void *handles)
     uint32_t origin = intern_origin(&shared, &(struct intern_origin){.root = 1});
     for (uint32_t i = 0; i < 20000; i++) {
         struct cc_entry stack[3] = {{i % 7, 1, 0}, {i % 11, 2, 0}, {i % 131, 3, i % 3}};
-        ((uint64_t *)handles)[i] = intern_stack(&shared, 1, origin, stack, 1 + i % 3, NULL);
+        ((uint64_t *)handles)[i] = intern_stack(&shared, origin, stack, 1 + i % 3);
     }
     return NULL;
 }
@@ -339,13 +372,13 @@ static void test_threads(void **unused)
         pthread_join(thread[t], NULL);
     for (uint32_t i = 0; i < THREADS * EACH; i++) {
         struct cc_entry stack[3];
-        struct encoded_context context;
-        struct intern_origin origin;
+        const struct interned_context asked = {0, handles[i], 0};
+        struct intern_result found = {.stack = stack, .limit = 3};
         uint32_t k = i % EACH;
-        assert_int_equal(intern_context(&shared, 0, handles[i], 0, stack, 3, &context, &origin), 0);
-        assert_int_equal(context.depth, 1 + k % 3);
+        assert_int_equal(intern_context(&shared, &asked, &found), 0);
+        assert_int_equal(found.context.depth, 1 + k % 3);
         struct cc_entry expected[3] = {{k % 7, 1, 0}, {k % 11, 2, 0}, {k % 131, 3, k % 3}};
-        assert_memory_equal(stack, expected, context.depth * sizeof stack[0]);
+        assert_memory_equal(stack, expected, found.context.depth * sizeof stack[0]);
     }
     assert_int_equal(intern_ready(shared.node, 1, shared.capacity), shared.used);
     free(memory);
@@ -435,10 +468,15 @@ static void test_decode_while_growing(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read_back), cmocka_unit_test(test_size),
-        cmocka_unit_test(test_unknown),   cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_creators),  cmocka_unit_test(test_full),
-        cmocka_unit_test(test_threads),   cmocka_unit_test(test_decode_while_growing),
+        cmocka_unit_test(test_read_back),
+        cmocka_unit_test(test_size),
+        cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_creators),
+        cmocka_unit_test(test_full),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_ranges_from_zero),
+        cmocka_unit_test(test_decode_while_growing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

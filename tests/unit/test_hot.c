@@ -3,6 +3,7 @@
 
 #include "hot_fixture.h"
 #include "tree/stable.h"
+#include "tree_nodes.h"
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +30,7 @@ static bool is_alive(const struct stream *stream, ref_t ref)
     return ((const struct node *)arena_at(&stream->arena, ref))->edge != 0;
 }
 
-static void test_shape(void **state)
+static void test_a_hot_tree_says_that_it_forgets(void **state)
 {
     (void)state;
     const struct tree_options options = hot_options(TREE_SPACE_SAVING, 2);
@@ -195,7 +196,7 @@ static void test_many_children(void **state)
 }
 
 // A million calls over a million contexts, in the memory of a few thousand.
-static void test_budget(void **state)
+static void test_a_million_contexts_fit_into_the_memory_of_thousands(void **state)
 {
     (void)state;
     for (unsigned miner = TREE_SPACE_SAVING; miner <= TREE_STICKY_SAMPLING; miner++) {
@@ -224,7 +225,7 @@ static void test_budget(void **state)
 }
 
 // Memory for fewer contexts than counters were asked for.
-static void test_starved(void **state)
+static void test_too_little_memory_keeps_fewer_counters(void **state)
 {
     (void)state;
     for (unsigned miner = TREE_SPACE_SAVING; miner <= TREE_STICKY_SAMPLING; miner++)
@@ -403,13 +404,13 @@ static void test_zeroed_under_the_writer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shape),
+        cmocka_unit_test(test_a_hot_tree_says_that_it_forgets),
         cmocka_unit_test(test_against_exact_counts),
         cmocka_unit_test(test_what_is_held_stays),
         cmocka_unit_test(test_references_that_are_stale),
         cmocka_unit_test(test_many_children),
-        cmocka_unit_test(test_budget),
-        cmocka_unit_test(test_starved),
+        cmocka_unit_test(test_a_million_contexts_fit_into_the_memory_of_thousands),
+        cmocka_unit_test(test_too_little_memory_keeps_fewer_counters),
         cmocka_unit_test(test_reader_in_another_process),
         cmocka_unit_test(test_damaged_memory),
         cmocka_unit_test(test_zeroed_under_the_writer),

@@ -3,6 +3,7 @@
 // it must come to the same.
 
 #include "hot_fixture.h"
+#include "tree_nodes.h"
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -90,7 +91,7 @@ static void test_little_memory(void **state)
 }
 
 // In the smaller arena, it goes on as one that forgets.
-static void test_full_trees(void **state)
+static void test_full_trees_keep_their_counts_when_they_begin_to_forget(void **state)
 {
     (void)state;
     const struct tree_options options = {.kind = TREE_FULL, .metrics = 1};
@@ -99,7 +100,7 @@ static void test_full_trees(void **state)
 }
 
 // The same streams keep what every hot tree promises.
-static void test_promises(void **state)
+static void test_streams_of_calls_keep_the_promises_of_hot_trees(void **state)
 {
     (void)state;
     const struct tree_options options = {.kind = TREE_HOT, .counters = 200};
@@ -165,7 +166,7 @@ static void test_hooks_and_new_contexts(void **state)
 }
 
 // There is nothing to count where there is no edge, or no caller.
-static void test_nothing(void **state)
+static void test_a_call_without_edge_or_caller_counts_nothing(void **state)
 {
     (void)state;
     const struct tree_options options = {.kind = TREE_HOT, .counters = 10};
@@ -183,9 +184,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hot_trees),
         cmocka_unit_test(test_little_memory),
-        cmocka_unit_test(test_full_trees),
-        cmocka_unit_test(test_promises),
-        cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_full_trees_keep_their_counts_when_they_begin_to_forget),
+        cmocka_unit_test(test_streams_of_calls_keep_the_promises_of_hot_trees),
+        cmocka_unit_test(test_a_call_without_edge_or_caller_counts_nothing),
         cmocka_unit_test(test_known_contexts_are_left_to_hooks),
         cmocka_unit_test(test_hooks_and_new_contexts),
     };

@@ -3,6 +3,7 @@
 
 #include "hot_fixture.h"
 #include "tree/stable.h"
+#include "tree_nodes.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

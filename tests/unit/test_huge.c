@@ -2,7 +2,7 @@
 // Huge pages ahead of an arena that grows: what is there stays, what comes is zeroed, and where
 // there are none, nothing is different.
 
-#include "base/huge.h"
+#include "base/system/huge.h"
 #include "track/walk/prefault.h"
 #include <errno.h>
 #include <setjmp.h>
@@ -66,7 +66,7 @@ static void test_what_is_there_stays(void **state)
 }
 
 // All pages that the range touches are there afterwards, and no others; what was there stays.
-static void test_filled(void **state)
+static void test_all_touched_pages_are_there_and_no_others(void **state)
 {
     (void)state;
     unsigned char *memory =
@@ -123,7 +123,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_places_agree),
         cmocka_unit_test(test_what_is_there_stays),
-        cmocka_unit_test(test_filled),
+        cmocka_unit_test(test_all_touched_pages_are_there_and_no_others),
         cmocka_unit_test(test_ahead_of_an_arena),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,11 +31,11 @@ static unsigned below(unsigned limit)
 static __attribute__((noinline, noclone, optimize("no-omit-frame-pointer"))) void look(void)
 {
     const uintptr_t *frame = __builtin_frame_address(0);
-    const uintptr_t pc = frame[1], sp = (uintptr_t)(frame + 2), bp = frame[0];
+    const struct caller_registers caller = {frame[1], (uintptr_t)(frame + 2), frame[0]};
     walk_turn_to(&whole, whole.tree, &whole_stats);
-    const ref_t expected = walk_here(&whole, pc, sp, bp, 1);
-    assert_int_equal(walk_here(&walker, pc, sp, bp, 1), expected);
-    looked_at = sp;
+    const ref_t expected = walk_here(&whole, &caller, 1);
+    assert_int_equal(walk_here(&walker, &caller, 1), expected);
+    looked_at = caller.sp;
 }
 
 // The functions, each with a frame of another shape.
@@ -223,11 +223,43 @@ static void sees_tail_calls(void **state)
 
 enum { DEEP = 2000 };
 
+static struct walker marked;
+static struct live_stats marked_stats;
+
+// The personality routine of the marker's pseudo frame asks for it.
+static __attribute__((noinline, noclone, optimize("no-omit-frame-pointer"))) void throw(void)
+{
+    const uintptr_t *frame = __builtin_frame_address(0);
+    const struct caller_registers caller = {frame[1], (uintptr_t)(frame + 2), frame[0]};
+    assert_true(walk_here(&marked, &caller, 1));
+    assert_non_null(marked.marker.entry);
+    const uintptr_t *slot = (const uintptr_t *)marked.marker.slot;
+    assert_true(marker_is_stub(*slot));
+    const uintptr_t truth = walk_lift_for_exception();
+    assert_null(marked.marker.entry);
+    assert_int_equal(*slot, truth);
+    assert_false(marker_is_stub(truth));
+    assert_int_equal(walk_lift_for_exception(), 0); // there is none any more
+}
+
+static void test_an_exception_that_meets_the_marker_takes_it_away(void **state)
+{
+    (void)state;
+    const struct tracker_place place = {
+        .arena = &arena, .tree = whole.tree, .stats = &marked_stats, .stack = own_bounds()};
+    assert_int_equal(walk_open(&marked, &place, true), 0);
+    walk_current = &marked;
+    throw();
+    walk_current = NULL;
+    walk_close(&marked);
+}
+
 // Here it has frames in its list that it would not have taken: nothing to compare with.
 static __attribute__((noinline, noclone, optimize("no-omit-frame-pointer"))) void look_alone(void)
 {
     const uintptr_t *frame = __builtin_frame_address(0);
-    assert_true(walk_here(&walker, frame[1], (uintptr_t)(frame + 2), frame[0], 1));
+    const struct caller_registers caller = {frame[1], (uintptr_t)(frame + 2), frame[0]};
+    assert_true(walk_here(&walker, &caller, 1));
 }
 
 static __attribute__((noinline, noclone)) void descend(unsigned depth, void (*at_the_end)(void))
@@ -266,8 +298,12 @@ static int set_up(void **state)
     loadmap_start(NULL);
     arena_init(&arena, memory, sizeof(struct arena_head), ARENA_BYTES);
     const ref_t tree = tree_new(&arena, &options);
-    return walk_open(&walker, &arena, tree, &stats, own_bounds(), false) ||
-           walk_open(&whole, &arena, tree, &whole_stats, own_bounds(), false);
+    struct tracker_place place = {
+        .arena = &arena, .tree = tree, .stats = &stats, .stack = own_bounds()};
+    if (walk_open(&walker, &place, false))
+        return -1;
+    place.stats = &whole_stats;
+    return walk_open(&whole, &place, false);
 }
 
 int main(void)
@@ -277,6 +313,7 @@ int main(void)
         cmocka_unit_test(is_not_misled_by_what_lies_there_still),
         cmocka_unit_test(survives_jumps),
         cmocka_unit_test(sees_tail_calls),
+        cmocka_unit_test(test_an_exception_that_meets_the_marker_takes_it_away),
         cmocka_unit_test(has_walked_nothing_yet), // the last: nothing is seen after it
     };
     return cmocka_run_group_tests(tests, set_up, NULL);

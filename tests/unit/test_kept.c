@@ -2,8 +2,8 @@
 
 // Reports of trees that forget: what is hot, how far counts can be trusted, what is not there.
 
-#include "analyze/hot.h"
 #include "analyze/summary/summary.h"
+#include "analyze/views/hot.h"
 #include "analyze_fixture.h"
 #include "base/memory.h"
 #include <setjmp.h>
@@ -45,13 +45,13 @@ static void kinds_are_understood(void **state)
     struct profile_kind kind = profile_kind(&profile);
     assert_true(kind.hot && !kind.full && !kind.bounded && !kind.functions);
     assert_true(kind.phi == 0.001 && kind.epsilon == 0.0002);
-    assert_string_equal(kind.miner, "lossy");
+    assert_int_equal(kind.miner, LIVE_MINER_LOSSY);
     profile.tree_kind = "full+bounded:16+hot:0.1,0.02+hot:0.2,0.01";
     kind = profile_kind(&profile);
     assert_true(kind.hot && kind.full && kind.bounded && !kind.functions);
     assert_int_equal(kind.depth, 16);
     assert_true(kind.phi == 0.2 && kind.epsilon == 0.02);
-    assert_string_equal(kind.miner, "space-saving");
+    assert_int_equal(kind.miner, LIVE_MINER_SPACE_SAVING);
     profile.tree_kind = "hot:nan,-7";
     kind = profile_kind(&profile);
     assert_true(kind.hot && kind.phi == 0 && kind.epsilon == 0);

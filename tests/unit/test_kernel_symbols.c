@@ -2,7 +2,7 @@
 // Functions of the kernel: from /proc/kallsyms to a profile, and through a merge.
 
 #include "make_profile.h"
-#include "profile/merge/merge.h"
+#include "merge_from_memory.h"
 #include "profile/recorder/kernel_symbols.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -88,9 +88,10 @@ static void profiles_keep_them(void **state)
 
 static unsigned merged_functions(struct profile *one, struct profile *other)
 {
-    const struct profile *const both[] = {one, other};
+    struct profile *both[] = {one, other};
     char *error = NULL;
-    struct profile *merged = profile_merge(both, 2, MERGE_BY_PROGRAM, &error);
+    struct profile *merged =
+        profile_merge(&(struct merge_source){2, merge_from_memory, both}, MERGE_BY_PROGRAM, &error);
     assert_non_null(merged);
     const unsigned count = merged->function_count;
     for (unsigned i = 0; i < count; i++)

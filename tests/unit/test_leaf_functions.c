@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Which functions call nothing of interest, by their code alone.
 #include "leaf_forms.h"
-#include "patch/leaf_functions.h"
+#include "patch/functions/leaf_code.h"
+#include "patch/functions/leaf_functions.h"
 #include "sites_support.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,10 +18,18 @@ static void count(uintptr_t function, void *context)
     told++;
 }
 
+static bool ask_at(uintptr_t function)
+{
+    assert_int_equal(patch_begin(), 0);
+    const bool leaf = leaf_function_is(function, count, NULL);
+    patch_end();
+    return leaf;
+}
+
 static bool ask(void (*function)(void))
 {
     told = 0;
-    return leaf_function_is((uintptr_t)function, count, NULL);
+    return ask_at((uintptr_t)function);
 }
 
 static void test_leaf_functions(void **state)
@@ -51,8 +60,8 @@ static void test_functions_that_are_no_leaves(void **state)
     assert_false(ask(leaf_forms.jump_to_pointer));
     assert_int_equal(told, 0);
     // Not where a function begins, or no function at all.
-    assert_false(leaf_function_is((uintptr_t)leaf_forms.leaf + 1, count, NULL));
-    assert_false(leaf_function_is(16, count, NULL));
+    assert_false(ask_at((uintptr_t)leaf_forms.leaf + 1));
+    assert_false(ask_at(16));
 }
 
 static void test_height_is_asked_for_from_below(void **state)
@@ -70,6 +79,29 @@ static void test_height_is_not_that_of_what_jumps_there(void **state)
     assert_true(ask(leaf_forms.above_shared));
 }
 
+static bool ask_code(void (*function)(void))
+{
+    assert_int_equal(patch_begin(), 0);
+    const bool leaf = leaf_code_is((uintptr_t)function);
+    assert_int_equal(leaf_code_is((uintptr_t)function), leaf); // again
+    patch_end();
+    return leaf;
+}
+
+static void test_leaf_functions_without_tables(void **state)
+{
+    (void)state;
+    assert_true(ask_code(leaf_forms.bare));
+    assert_true(ask_code(leaf_forms.bare_above_bare));
+    assert_false(ask_code(leaf_forms.bare_above_leaf));
+    assert_false(ask_code(leaf_forms.bare_through_pointer));
+    assert_false(ask_code(leaf_forms.bare_falls));
+    // With a table, or no code.
+    assert_false(ask_code(leaf_forms.leaf));
+    assert_false(ask_code(NULL));
+    assert_false(ask_at((uintptr_t)leaf_forms.bare));
+}
+
 static int start(void **state)
 {
     (void)state;
@@ -84,6 +116,7 @@ int main(void)
         cmocka_unit_test(test_functions_that_are_no_leaves),
         cmocka_unit_test(test_height_is_asked_for_from_below),
         cmocka_unit_test(test_height_is_not_that_of_what_jumps_there),
+        cmocka_unit_test(test_leaf_functions_without_tables),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

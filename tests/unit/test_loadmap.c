@@ -1,114 +1,15 @@
 // SPDX-License-Identifier: MIT
-#include "base/now.h"
-#include "loadmap/loadmap.h"
 #include "loadmap/maps.h"
 #include "loadmap/pages.h"
-#include "unwind_support.h"
-#include <dlfcn.h>
+#include "loadmap_fixture.h"
 #include <limits.h>
-#include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <ucontext.h>
 #include <unistd.h>
-// after those above
-#include <cmocka.h>
-
-#define ANNOUNCED_MOST 4096
-
-static struct {
-    unsigned id;
-    uintptr_t base;
-    size_t bytes;
-    unsigned build_id_bytes;
-    char path[300];
-} announced[ANNOUNCED_MOST];
-static _Atomic unsigned announcements;
-
-static void on_found(const struct module_info *module)
-{
-    unsigned i = announcements;
-    if (i == ANNOUNCED_MOST)
-        return;
-    announced[i].id = module->id;
-    announced[i].base = module->base;
-    announced[i].bytes = module->bytes;
-    announced[i].build_id_bytes = module->build_id_bytes;
-    snprintf(announced[i].path, sizeof announced[i].path, "%s", module->path);
-    announcements = i + 1;
-}
-
-static int find_announced(const char *part)
-{
-    for (unsigned i = announcements; i-- > 0;)
-        if (strstr(announced[i].path, part))
-            return (int)i;
-    return -1;
-}
-
-// A clock that goes on by so much each time that somebody looks at it.
-static uint64_t away, away_each;
-
-static int clock_that_runs_away(clockid_t clock, struct timespec *time)
-{
-    const int result = (int)syscall(SYS_clock_gettime, clock, time);
-    if (clock == CLOCK_MONOTONIC)
-        time->tv_sec += (time_t)((away += away_each) / 1000000000);
-    return result;
-}
-
-static bool find_once(uintptr_t pc, struct module_ref *module)
-{
-    bool unloading;
-    loadmap_enter();
-    bool found = loadmap_find(pc, module, &unloading);
-    loadmap_leave();
-    return found;
-}
-
-// Where the loader cannot be asked, /proc/self/maps is, but not too often.
-static bool find_within(unsigned tries, uintptr_t pc, struct module_ref *module)
-{
-    bool found = find_once(pc, module);
-#ifdef LOADMAP_WITHOUT_FIND_OBJECT
-    for (unsigned i = 0; !found && i < tries; i++) {
-        usleep(10000);
-        found = find_once(pc, module);
-    }
-#endif
-    (void)tries;
-    return found;
-}
-
-// What is there is found sooner or later.
-static bool find(uintptr_t pc, struct module_ref *module)
-{
-    return find_within(1000, pc, module);
-}
-
-// What is not there is not found for a while.
-static bool find_soon(uintptr_t pc, struct module_ref *module)
-{
-    return find_within(20, pc, module);
-}
-
-static void close_library(void *library)
-{
-    loadmap_before_unload();
-    dlclose(library);
-    loadmap_after_unload();
-}
 
 // By their name libgcc_s is none of ours to know, and libc exports no unwinder.
 static void test_unwinders_are_known_by_what_they_export(void **state)
@@ -153,7 +54,7 @@ static void test_what_is_loaded(void **state)
             assert_int_not_equal(announced[i].id, announced[j].id);
 }
 
-static void test_vdso(void **state)
+static void test_the_kernels_library_is_known(void **state)
 {
     (void)state;
     struct module_ref module;
@@ -365,166 +266,6 @@ static void test_relative_path(void **state)
     close_library(library);
 }
 
-static void test_closing(void **state)
-{
-    (void)state;
-    struct module_ref module;
-    bool unloading;
-    void *library = dlopen(LIBRARY_ONE, RTLD_NOW);
-    uintptr_t pc = (uintptr_t)dlsym(library, "loadmap_number");
-    assert_true(find(pc, &module));
-    loadmap_before_unload();
-    loadmap_enter();
-    assert_false(loadmap_find(pc, &module, &unloading));
-    assert_true(unloading);
-    assert_true(loadmap_find((uintptr_t)qsort, &module, &unloading));
-    assert_false(unloading);
-    loadmap_leave();
-    loadmap_after_unload();
-    assert_true(find(pc, &module)); // dlclose did not unload after all
-    close_library(library);
-}
-
-static _Atomic int unloader_done;
-
-static void *unload(void *library)
-{
-    close_library(library);
-    unloader_done = 1;
-    return NULL;
-}
-
-static void test_unload_waits(void **state)
-{
-    (void)state;
-    pthread_t thread;
-    void *library = dlopen(LIBRARY_ONE, RTLD_NOW);
-    loadmap_enter();
-    loadmap_enter(); // nests
-    pthread_create(&thread, NULL, unload, library);
-    loadmap_leave();
-    usleep(50000);
-    assert_int_equal(unloader_done, 0);
-    loadmap_leave();
-    pthread_join(thread, NULL);
-    assert_int_equal(unloader_done, 1);
-}
-
-// Two threads are sampled while they load, use and unload libraries that take each other's place.
-// Each walk that comes through a library must name it, by its own id.
-static unsigned library_id[3];
-static __thread struct unwind_bounds thread_bounds __attribute__((tls_model("initial-exec")));
-static __thread int expected __attribute__((tls_model("initial-exec")));
-static _Atomic unsigned long stress_walks, stress_wrong, stress_incomplete, stress_unloading;
-
-static void on_stress(int number, siginfo_t *info, void *context)
-{
-    (void)number;
-    (void)info;
-    struct unwind_cursor cursor;
-    enum verdict verdict;
-    unsigned seen = 0;
-    unwind_start(&cursor, context, thread_bounds);
-    do {
-        unsigned module = place_module(cursor.frame.place);
-        if (module == library_id[1] || module == library_id[2])
-            seen = module;
-    } while (unwind_step(&cursor, &verdict) == UNWIND_OK);
-    stress_walks++;
-    if (verdict == VERDICT_UNLOADING)
-        stress_unloading++;
-    else if (verdict != VERDICT_COMPLETE)
-        stress_incomplete++;
-    else if (expected && seen != library_id[expected])
-        stress_wrong++;
-}
-
-static int work(void *argument)
-{
-    volatile int sum = 0;
-    for (int i = 0; i < 20000; i++)
-        sum += i;
-    expected = *(int *)argument; // from here on the library's frame is above us for sure
-    raise(SIGUSR1);
-    for (int i = 0; i < 20000; i++)
-        sum += i;
-    expected = 0;
-    return 0;
-}
-
-static _Atomic int stop;
-
-static void *stress(void *argument)
-{
-    int which = (int)(intptr_t)argument;
-    thread_bounds = own_bounds();
-    while (!stop) {
-        void *library = dlopen(which == 1 ? LIBRARY_ONE : LIBRARY_TWO, RTLD_NOW);
-        if (!library)
-            continue;
-        int (*call)(int (*)(void *), void *) =
-            (int (*)(int (*)(void *), void *))dlsym(library, "loadmap_call");
-        call(work, &which);
-        close_library(library);
-        which = 3 - which;
-    }
-    return NULL;
-}
-
-static void test_stress(void **state)
-{
-    (void)state;
-    const char *path[] = {NULL, LIBRARY_ONE, LIBRARY_TWO};
-    for (int i = 1; i <= 2; i++) {
-        struct module_ref module;
-        void *library = dlopen(path[i], RTLD_NOW);
-        assert_true(find((uintptr_t)dlsym(library, "loadmap_number"), &module));
-        library_id[i] = module.id;
-        close_library(library);
-    }
-    struct sigaction action = {.sa_sigaction = on_stress, .sa_flags = SA_SIGINFO | SA_RESTART};
-    sigaction(SIGUSR1, &action, NULL);
-    pthread_t thread[2];
-    for (int i = 0; i < 2; i++)
-        pthread_create(&thread[i], NULL, stress, (void *)(intptr_t)(i + 1));
-    for (int i = 0; i < 3000; i++) {
-        usleep(300);
-        pthread_kill(thread[i % 2], SIGUSR1);
-    }
-    stop = 1;
-    for (int i = 0; i < 2; i++)
-        pthread_join(thread[i], NULL);
-    print_message("%lu walks, %lu while unloading, %lu incomplete, %lu wrong\n", stress_walks,
-                  stress_unloading, stress_incomplete, stress_wrong);
-    assert_true(stress_walks > 1000);
-    assert_int_equal(stress_wrong, 0);
-#ifndef LOADMAP_WITHOUT_FIND_OBJECT
-    assert_true(stress_incomplete * 1000 <= stress_walks);
-#endif
-}
-
-static void test_after_fork(void **state)
-{
-    (void)state;
-    for (int i = 0; i < 20; i++) {
-        loadmap_enter();
-        pid_t child = fork();
-        if (child == 0) {
-            struct module_ref module;
-            loadmap_after_fork();
-            void *library = dlopen(LIBRARY_ONE, RTLD_NOW);
-            bool good = find((uintptr_t)qsort, &module) &&
-                        find((uintptr_t)dlsym(library, "loadmap_number"), &module);
-            close_library(library);
-            _exit(good ? 0 : 1);
-        }
-        loadmap_leave();
-        int status;
-        waitpid(child, &status, 0);
-        assert_int_equal(status, 0);
-    }
-}
-
 static void test_maps_lines(void **state)
 {
     (void)state;
@@ -589,7 +330,7 @@ static void test_maps_of_one_file_far_apart(void **state)
     }
 }
 
-static void test_readable(void **state)
+static void test_memory_that_cannot_be_read_is_known_without_a_fault(void **state)
 {
     (void)state;
     char *pages = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -611,20 +352,16 @@ int main(void)
     now_read = clock_that_runs_away;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_loaded),
-        cmocka_unit_test(test_vdso),
+        cmocka_unit_test(test_the_kernels_library_is_known),
         cmocka_unit_test(test_unwinders_are_known_by_what_they_export),
         cmocka_unit_test(test_no_code),
         cmocka_unit_test(test_anonymous_code),
         cmocka_unit_test(test_found_when_met),
         cmocka_unit_test(test_same_address),
         cmocka_unit_test(test_relative_path),
-        cmocka_unit_test(test_closing),
-        cmocka_unit_test(test_unload_waits),
-        cmocka_unit_test(test_after_fork),
-        cmocka_unit_test(test_stress),
         cmocka_unit_test(test_maps_lines),
         cmocka_unit_test(test_maps_of_one_file_far_apart),
-        cmocka_unit_test(test_readable),
+        cmocka_unit_test(test_memory_that_cannot_be_read_is_known_without_a_fault),
         cmocka_unit_test(test_being_away_is_no_cost),
         cmocka_unit_test(test_library_after_code),
         cmocka_unit_test(test_pages_are_asked_anew),

@@ -134,6 +134,29 @@ static void what_is_taken_to_be_hot_is_measured_apart(void **state)
     compare_tree_free(tree);
 }
 
+// Of a hot tree, a report shows hot contexts and their callers.
+static void pruned_contexts_are_missing_but_stay_in_the_total(void **state)
+{
+    (void)state;
+    struct compare_tree *tree = compare_tree_new();
+    uint32_t caller = context(tree, 0, "caller", 1, 1);
+    context(tree, caller, "hot", 90, 90);
+    uint32_t cold = context(tree, 0, "cold", 5, 5);
+    context(tree, cold, "colder", 4, 4);
+    assert_int_equal(compare_prune(tree, APPROX, 10), 2);
+    struct compare_options options = {.phi = 0.1};
+    struct compare_result result;
+    compare_measure(tree, &options, &result);
+    assert_int_equal(result.total[APPROX], 100);
+    assert_near(result.scale, 1);
+    assert_int_equal(result.contexts[APPROX], 2);
+    assert_near(result.overlap, 0.91);
+    assert_int_equal(result.uncovered, 2);
+    assert_int_equal(result.contexts[EXACT], 4);
+    compare_result_free(&result);
+    compare_tree_free(tree);
+}
+
 static void equal_ranks_are_shared(void **state)
 {
     (void)state;
@@ -190,6 +213,7 @@ int main(void)
         cmocka_unit_test(the_wrong_strategy_of_figure_6),
         cmocka_unit_test(what_is_missing_is_measured),
         cmocka_unit_test(what_is_taken_to_be_hot_is_measured_apart),
+        cmocka_unit_test(pruned_contexts_are_missing_but_stay_in_the_total),
         cmocka_unit_test(equal_ranks_are_shared),
         cmocka_unit_test(an_empty_approximation_is_the_worst),
         cmocka_unit_test(only_the_hottest_edges_are_correlated),

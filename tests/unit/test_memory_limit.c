@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cmd/record/memory_limit.h"
+#include "base/system/memory_limit.h"
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,7 +50,7 @@ static int remove_folder(void **state)
     return system(command);
 }
 
-static void test_none(void **state)
+static void test_without_a_group_there_is_no_limit(void **state)
 {
     (void)state;
     assert_true(limit() == UINT64_MAX); // no such file
@@ -92,7 +92,8 @@ static void test_version_1(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_none, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_without_a_group_there_is_no_limit, make_folder,
+                                        remove_folder),
         cmocka_unit_test_setup_teardown(test_version_2, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_version_1, make_folder, remove_folder),
     };

@@ -1,102 +1,12 @@
 // SPDX-License-Identifier: MIT
 
-// Profiles as one: what adds up, what stands side by side, and calls laid upon walked trees.
+// Profiles as one: runs that add up, and metrics that stand side by side.
 
-#include "make_profile.h"
-#include "profile/merge/merge.h"
+#include "merge_fixture.h"
+#include "profile/queries/totals.h"
 #include "profile/reader.h"
-#include "profile/totals.h"
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
-
-#include <cmocka.h>
-
-#define AT(module, offset) place_make(module, offset)
-
-static struct profile *merge(size_t count, struct profile **profiles, enum merge_processes how)
-{
-    char *error = NULL;
-    struct profile *merged =
-        profile_merge((const struct profile *const *)profiles, count, how, &error);
-    if (!merged)
-        fail_msg("%s", error);
-    return merged;
-}
-
-static struct profile *merge2(struct profile *one, struct profile *other)
-{
-    return merge(2, (struct profile *[]){one, other}, MERGE_BY_PROGRAM);
-}
-
-static uint64_t sum(const struct profile *profile, const char *metric, bool statements)
-{
-    uint64_t sum = 0;
-    for (unsigned m = 0; m < profile->metric_count; m++)
-        for (unsigned t = 0; t < profile->tree_count; t++)
-            for (uint32_t i = 0; i < profile->trees[t].count; i++)
-                if (strcmp(profile->metrics[m].name, metric) == 0 &&
-                    (profile->trees[t].nodes[i].function == 0) == statements)
-                    sum += profile->trees[t].values[(size_t)i * profile->metric_count + m];
-    return sum;
-}
-
-static uint64_t value(const struct profile *profile, unsigned tree, uint32_t node,
-                      const char *metric)
-{
-    for (unsigned m = 0; m < profile->metric_count; m++)
-        if (strcmp(profile->metrics[m].name, metric) == 0)
-            return profile->trees[tree].values[(size_t)node * profile->metric_count + m];
-    fail_msg("there is no metric %s", metric);
-    return 0;
-}
-
-// The child of a node that is the function at an offset of the program; fails if it is not alone.
-static uint32_t child(const struct profile *profile, unsigned tree, uint32_t parent,
-                      uint64_t offset)
-{
-    uint32_t found = UINT32_MAX;
-    for (uint32_t i = 1; i < profile->trees[tree].count; i++) {
-        const struct profile_node *node = &profile->trees[tree].nodes[i];
-        if (node->parent == parent && node->function && place_offset(node->function) == offset) {
-            assert_int_equal(found, UINT32_MAX);
-            found = i;
-        }
-    }
-    assert_int_not_equal(found, UINT32_MAX);
-    return found;
-}
-
-static void set_frame(struct profile *profile, unsigned tree, uint32_t node, uint64_t count)
-{
-    profile->trees[tree].values[(size_t)node * profile->metric_count] = count;
-}
-
-// main calls f and, in a thread, g. `skip` moves the module numbers.
-static struct profile *small(unsigned skip, uint64_t scale, const char *program)
-{
-    struct profile *profile = make_profile("cpu", "ns", 1000000);
-    char path[64];
-    for (unsigned i = 0; i < skip; i++) {
-        snprintf(path, sizeof path, "/lib/skipped%u.so", i);
-        make_module(profile, path);
-    }
-    snprintf(path, sizeof path, "/bin/%s", program);
-    unsigned exe = make_module(profile, path);
-    unsigned process = make_process(profile, 100 + skip, 1, path);
-    unsigned tree = make_tree(profile, process, 0);
-    uint32_t main_ = make_frame(profile, tree, 0, AT(exe, 0x10), AT(exe, 0x100));
-    uint32_t f = make_frame(profile, tree, main_, AT(exe, 0x110), AT(exe, 0x200));
-    set_frame(profile, tree, f, 7);
-    make_statement(profile, tree, main_, AT(exe, 0x120), 5 * scale);
-    make_statement(profile, tree, f, AT(exe, 0x220 + skip), 3 * scale);
-    tree = make_tree(profile, process, AT(exe, 0x300));
-    uint32_t g = make_frame(profile, tree, 0, 0, AT(exe, 0x300));
-    make_statement(profile, tree, g, AT(exe, 0x310), 11 * scale);
-    return profile;
-}
 
 static void runs_of_a_program_add_up(void **state)
 {
@@ -196,8 +106,8 @@ static void different_metrics_stand_side_by_side(void **state)
 static void too_many_metrics_are_refused(void **state)
 {
     (void)state;
-    struct profile *profiles[17];
-    for (unsigned i = 0; i < 17; i++) {
+    struct profile *profiles[PROFILE_MOST_METRICS + 1];
+    for (unsigned i = 0; i <= PROFILE_MOST_METRICS; i++) {
         char name[16];
         profiles[i] = small(0, 1, "app");
         snprintf(name, sizeof name, "m%u", i);
@@ -205,13 +115,14 @@ static void too_many_metrics_are_refused(void **state)
     }
     char *error = NULL;
     assert_null(
-        profile_merge((const struct profile *const *)profiles, 17, MERGE_BY_PROGRAM, &error));
-    assert_string_equal(error, "these profiles have more than 16 different metrics");
+        profile_merge(&(struct merge_source){PROFILE_MOST_METRICS + 1, merge_from_memory, profiles},
+                      MERGE_BY_PROGRAM, &error));
+    assert_string_equal(error, "these profiles have more than 40 different metrics");
     free(error);
-    struct profile *merged = merge(16, profiles, MERGE_BY_PROGRAM);
-    assert_int_equal(merged->metric_count, 16);
+    struct profile *merged = merge(PROFILE_MOST_METRICS, profiles, MERGE_BY_PROGRAM);
+    assert_int_equal(merged->metric_count, PROFILE_MOST_METRICS);
     profile_free(merged);
-    for (unsigned i = 0; i < 17; i++)
+    for (unsigned i = 0; i <= PROFILE_MOST_METRICS; i++)
         profile_free(profiles[i]);
 }
 
@@ -364,142 +275,6 @@ static void a_merged_profile_can_be_written_and_read(void **state)
     profile_free(other);
 }
 
-// _start calls main, which calls compare through a sort that calls itself; compare calls leaf.
-enum { START = 0x100, MAIN = 0x200, COMPARE = 0x300, LEAF = 0x400, SORT = 0x1000 };
-
-static struct profile *walked(void)
-{
-    struct profile *profile = make_profile("cpu", "ns", 1000000);
-    unsigned exe = make_module(profile, "/bin/app"), lib = make_module(profile, "/lib/libc.so");
-    unsigned tree = make_tree(profile, make_process(profile, 1, 0, "app"), 0);
-    uint32_t start = make_frame(profile, tree, 0, 0, AT(exe, START));
-    uint32_t main_ = make_frame(profile, tree, start, AT(exe, START + 9), AT(exe, MAIN));
-    uint32_t sort = make_frame(profile, tree, main_, AT(exe, MAIN + 9), AT(lib, SORT));
-    uint32_t deep = make_frame(profile, tree, sort, AT(lib, SORT + 5), AT(lib, SORT));
-    uint32_t compare = make_frame(profile, tree, sort, AT(lib, SORT + 9), AT(exe, COMPARE));
-    uint32_t deep_compare = make_frame(profile, tree, deep, AT(lib, SORT + 9), AT(exe, COMPARE));
-    make_statement(profile, tree, main_, AT(exe, MAIN + 4), 100);
-    make_statement(profile, tree, compare, AT(exe, COMPARE + 4), 200);
-    make_statement(profile, tree, deep_compare, AT(exe, COMPARE + 4), 600);
-    set_frame(profile, tree, compare, 2); // returns
-    return profile;
-}
-
-static struct profile *followed(void)
-{
-    struct profile *profile = make_profile("calls", "calls", 1);
-    make_text(&profile->tracker, "calls");
-    unsigned lib = make_module(profile, "/lib/libc.so"), exe = make_module(profile, "/bin/app");
-    unsigned tree = make_tree(profile, make_process(profile, 2, 0, "app"), 0);
-    uint32_t main_ = make_frame(profile, tree, 0, AT(exe, START + 9), AT(exe, MAIN));
-    uint32_t compare = make_frame(profile, tree, main_, AT(lib, SORT + 9), AT(exe, COMPARE));
-    uint32_t leaf = make_frame(profile, tree, compare, AT(exe, COMPARE + 9), AT(exe, LEAF));
-    set_frame(profile, tree, main_, 1);
-    set_frame(profile, tree, compare, 1001);
-    set_frame(profile, tree, leaf, 5);
-    return profile;
-}
-
-static void check_shape(struct profile *merged)
-{
-    assert_string_equal(merged->tracker, "walk+calls");
-    assert_int_equal(merged->metric_count, 2);
-    assert_string_equal(merged->metrics[0].name, "cpu");
-    assert_int_equal(merged->tree_count, 1);
-    assert_int_equal(sum(merged, "calls", false), 1007);
-    assert_int_equal(sum(merged, "cpu", false), 2);
-    uint32_t start = child(merged, 0, 0, START), main_ = child(merged, 0, start, MAIN);
-    uint32_t sort = child(merged, 0, main_, SORT), deep = child(merged, 0, sort, SORT);
-    uint32_t compare = child(merged, 0, sort, COMPARE);
-    uint32_t deep_compare = child(merged, 0, deep, COMPARE);
-    assert_int_equal(value(merged, 0, start, "calls"), 0);
-    assert_int_equal(value(merged, 0, main_, "calls"), 1);
-    assert_int_equal(value(merged, 0, sort, "calls"), 0);
-    // A quarter of the time, a quarter of the calls; nothing is lost by rounding.
-    assert_in_range(value(merged, 0, compare, "calls"), 250, 251);
-    assert_int_equal(value(merged, 0, compare, "calls") + value(merged, 0, deep_compare, "calls"),
-                     1001);
-    // It was never sampled: it goes to the costlier one.
-    assert_int_equal(value(merged, 0, child(merged, 0, deep_compare, LEAF), "calls"), 5);
-}
-
-static void check_laid(struct profile *merged)
-{
-    check_shape(merged);
-    assert_int_equal(sum(merged, "cpu", true), 900);
-}
-
-static void calls_are_laid_upon_walked_trees(void **state)
-{
-    (void)state;
-    struct profile *time = walked(), *calls = followed();
-    struct profile *merged = merge2(time, calls), *reversed = merge2(calls, time);
-    check_laid(merged);
-    check_laid(reversed);
-    struct profile *twice = merge2(merged, calls);
-    assert_int_equal(twice->metrics[0].runs, 1);
-    assert_int_equal(twice->metrics[1].runs, 2);
-    assert_int_equal(sum(twice, "calls", false), 2014);
-    assert_int_equal(twice->trees[0].count, merged->trees[0].count);
-    profile_free(twice);
-    profile_free(merged);
-    profile_free(reversed);
-    profile_free(time);
-    profile_free(calls);
-}
-
-// Time on top of calls: frames of libraries, which samples have seen, are those of the walk.
-static void samples_of_both_meet(void **state)
-{
-    (void)state;
-    struct profile *time = walked(), *calls = followed();
-    struct profile_tree *tree = &calls->trees[0];
-    unsigned lib = MODULE_FIRST_FILE, exe = MODULE_FIRST_FILE + 1;
-    calls->metrics = realloc(calls->metrics, 2 * sizeof *calls->metrics);
-    calls->metrics[1] = (struct profile_metric){0};
-    make_text(&calls->metrics[1].name, "cpu");
-    make_text(&calls->metrics[1].unit, "ns");
-    make_text(&calls->metrics[1].source, "test");
-    uint64_t *values = calloc((size_t)tree->count * 2 + 8, sizeof *values);
-    for (uint32_t i = 0; i < tree->count; i++)
-        values[2 * i] = tree->values[i];
-    free(tree->values);
-    tree->values = values;
-    tree->nodes = realloc(tree->nodes, (tree->count + 4) * sizeof *tree->nodes);
-    uint32_t sort = tree->count++, line = tree->count++, own = tree->count++;
-    tree->nodes[sort] = (struct profile_node){1, AT(exe, MAIN + 9), AT(lib, SORT)};
-    tree->nodes[line] = (struct profile_node){sort, AT(lib, SORT + 2), 0};
-    tree->nodes[own] = (struct profile_node){2, AT(exe, COMPARE + 4), 0};
-    values[2 * line + 1] = 50;
-    values[2 * own + 1] = 70;
-    calls->metric_count = 2;
-    struct profile *merged = merge2(time, calls);
-    check_shape(merged);
-    assert_int_equal(sum(merged, "cpu", true), 900 + 120);
-    uint32_t at = child(merged, 0, child(merged, 0, child(merged, 0, 0, START), MAIN), SORT);
-    // The sort is there once, with the new line; the line of compare is one that was there.
-    assert_int_equal(merged->trees[0].count, time->trees[0].count + 2);
-    const struct profile_node *last = &merged->trees[0].nodes[merged->trees[0].count - 1];
-    assert_int_equal(last->parent, at);
-    assert_int_equal(place_offset(last->site), SORT + 2);
-    profile_free(merged);
-    profile_free(time);
-    profile_free(calls);
-}
-
-static void calls_alone_add_up(void **state)
-{
-    (void)state;
-    struct profile *one = followed(), *other = followed();
-    struct profile *merged = merge2(one, other);
-    assert_int_equal(merged->trees[0].count, one->trees[0].count);
-    assert_int_equal(sum(merged, "calls", false), 2014);
-    assert_string_equal(merged->tracker, "calls");
-    profile_free(merged);
-    profile_free(one);
-    profile_free(other);
-}
-
 // Two runs of a program whose modules have other numbers, and a worker that main() created, or
 // that another thread did.
 static struct profile *created(bool swapped)
@@ -583,22 +358,19 @@ static void test_errors_of_hot_trees_add_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_errors_of_hot_trees_add_up),
-        cmocka_unit_test(test_complete_walks_are_those_to_the_root_and_to_the_marker),
-        cmocka_unit_test(test_the_peak_of_processes_is_that_of_the_largest),
         cmocka_unit_test(runs_of_a_program_add_up),
         cmocka_unit_test(other_builds_stay_apart),
         cmocka_unit_test(threads_of_a_pool_add_up),
-        cmocka_unit_test(threads_of_one_creator_add_up),
         cmocka_unit_test(processes_can_stay_apart),
         cmocka_unit_test(different_metrics_stand_side_by_side),
         cmocka_unit_test(too_many_metrics_are_refused),
         cmocka_unit_test(notes_and_words_are_told_once),
         cmocka_unit_test(merging_is_associative_and_keeps_totals),
         cmocka_unit_test(a_merged_profile_can_be_written_and_read),
-        cmocka_unit_test(calls_are_laid_upon_walked_trees),
-        cmocka_unit_test(samples_of_both_meet),
-        cmocka_unit_test(calls_alone_add_up),
+        cmocka_unit_test(threads_of_one_creator_add_up),
+        cmocka_unit_test(test_complete_walks_are_those_to_the_root_and_to_the_marker),
+        cmocka_unit_test(test_the_peak_of_processes_is_that_of_the_largest),
+        cmocka_unit_test(test_errors_of_hot_trees_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

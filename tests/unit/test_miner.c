@@ -272,7 +272,7 @@ static void test_sticky_sampling(void **state)
     }
 }
 
-static void test_options(void **state)
+static void test_options_that_make_no_tree_are_refused(void **state)
 {
     (void)state;
     struct stream stream;
@@ -298,7 +298,7 @@ int main(void)
         cmocka_unit_test(test_exact_while_there_are_counters),
         cmocka_unit_test(test_lossy_counting),
         cmocka_unit_test(test_sticky_sampling),
-        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_options_that_make_no_tree_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

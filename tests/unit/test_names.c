@@ -2,11 +2,11 @@
 
 // What threads and processes are called, and how they are chosen by that.
 
-#include "analyze/names.h"
-#include "analyze/process_tree.h"
+#include "analyze/names/names.h"
+#include "analyze/tree/process_tree.h"
 #include "analyze_fixture.h"
 #include "base/memory.h"
-#include "base/thread_name.h"
+#include "base/system/thread_name.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static void assert_pool(const char *name, const char *expected)
     assert_string_equal(pool, expected);
 }
 
-static void test_pools(void **state)
+static void test_threads_of_a_pool_have_one_name(void **state)
 {
     (void)state;
     assert_pool("worker-12", "worker-*");
@@ -83,7 +83,7 @@ static void add_threads(void)
     add_thread(routine, 106, "worker-*", 32); // of several that took turns
 }
 
-static void test_threads(void **state)
+static void test_threads_of_one_name_are_one_branch(void **state)
 {
     (void)state;
     fixture_start();
@@ -141,7 +141,7 @@ static const char *name_of(uint32_t process)
     return names_process(functions_names(fixture_analysis()->functions), process);
 }
 
-static void test_processes(void **state)
+static void test_processes_are_named_by_what_tells_them_apart(void **state)
 {
     (void)state;
     fixture_start();
@@ -233,7 +233,7 @@ static void test_process_tree(void **state)
     fixture_end();
 }
 
-static void test_head(void **state)
+static void test_the_head_names_the_largest_threads(void **state)
 {
     (void)state;
     fixture_start();
@@ -256,13 +256,13 @@ int main(void)
 {
     setenv("LC_ALL", "C", 1); // three dots
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pools),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_threads_of_a_pool_have_one_name),
+        cmocka_unit_test(test_threads_of_one_name_are_one_branch),
         cmocka_unit_test(test_threads_are_chosen),
-        cmocka_unit_test(test_processes),
+        cmocka_unit_test(test_processes_are_named_by_what_tells_them_apart),
         cmocka_unit_test(test_no_such_process),
         cmocka_unit_test(test_process_tree),
-        cmocka_unit_test(test_head),
+        cmocka_unit_test(test_the_head_names_the_largest_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -287,7 +287,7 @@ static void test_costs_that_fall(void **state)
 }
 
 // What comes after a stretch without calls is not seen too often.
-static void test_silence(void **state)
+static void test_contexts_after_a_silence_are_not_seen_too_often(void **state)
 {
     (void)state;
     const struct phase phases[] = {{20000, 5000, 1100000}, {0, 0, 2900000}, {5000, 5000, 1700000}};
@@ -362,7 +362,7 @@ int main(void)
         cmocka_unit_test(test_costs_that_change),
         cmocka_unit_test(test_noise_of_seldom_calls),
         cmocka_unit_test(test_costs_that_fall),
-        cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_contexts_after_a_silence_are_not_seen_too_often),
         cmocka_unit_test(test_short_runs),
         cmocka_unit_test(test_bursts_that_are_cut_short),
     };

@@ -26,7 +26,7 @@ static struct thread *start(unsigned limit, uint64_t bytes, uint32_t purge)
     walker = (struct walker){.arena = &thread->arena,
                              .tree = thread->tree,
                              .stats = &stats,
-                             .kind = TREE_BOUNDED,
+                             .kind = *tree_traits_of(TREE_BOUNDED),
                              .limit = limit,
                              .whole = 1,
                              .frames = frames,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "folder.h"
 #include "make_profile.h"
-#include "profile/chunk.h"
+#include "profile/chunks/chunk.h"
 #include "profile/merge/fold.h"
-#include "profile/totals.h"
+#include "profile/queries/totals.h"
 #include "profile_fixture.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -187,7 +187,7 @@ static void test_links_and_modes_stay(void **state)
     profile_free(profile);
 }
 
-static void test_totals(void **state)
+static void test_totals_are_the_sums_of_all_trees(void **state)
 {
     (void)state;
     struct profile *profile = sample_profile();
@@ -219,7 +219,7 @@ static uint64_t total_cost(const struct profile *profile)
     return cost;
 }
 
-static void test_fold(void **state)
+static void test_folding_keeps_sums_and_few_trees(void **state)
 {
     (void)state;
     struct profile *profile = make_profile("cpu", "ns", 1000000);
@@ -282,8 +282,8 @@ int main(void)
         cmocka_unit_test(test_locked_is_growing),
         cmocka_unit_test(test_failed_write_keeps_the_old),
         cmocka_unit_test(test_links_and_modes_stay),
-        cmocka_unit_test(test_totals),
-        cmocka_unit_test(test_fold),
+        cmocka_unit_test(test_totals_are_the_sums_of_all_trees),
+        cmocka_unit_test(test_folding_keeps_sums_and_few_trees),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

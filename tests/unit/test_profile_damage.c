@@ -95,7 +95,7 @@ static void test_damage_at_every_byte(void **state)
     profile_free(whole);
 }
 
-static void test_zeroes(void **state)
+static void test_a_tail_that_was_never_written_changes_nothing(void **state)
 {
     (void)state;
     struct profile *whole = sample_profile();
@@ -136,12 +136,13 @@ static void test_lost_chunk_of_nodes(void **state)
     size_t start[4];
     for (unsigned part = 0; part < 3; part++) {
         uint32_t first = part * 100, count = part == 2 ? leaf + 1 - 200 : 100;
-        write_nodes(&batch, 0, first, count, whole->trees[0].nodes + first,
-                    whole->trees[0].values + first, 1);
+        write_nodes(&batch, &(struct written_nodes){0, first, count, whole->trees[0].nodes + first,
+                                                    whole->trees[0].values + first, 1});
         start[part] = batch.out.size;
         batch_flush(&batch);
     }
-    write_values(&batch, 0, 2, (uint32_t[]){150, leaf}, (uint64_t[]){999, 5000}, 1);
+    write_values(&batch, &(struct written_values){0, 2, (uint32_t[]){150, leaf},
+                                                  (uint64_t[]){999, 5000}, 1});
     write_state(&batch, 1, true);
     batch_flush(&batch);
     batch.out.data[start[1] + CHUNK_HEAD_BYTES + 3] ^= 0x40;
@@ -171,7 +172,8 @@ static void test_gaps_need_a_reason(void **state)
     write_process(&batch, 0, &whole->processes[0]);
     write_tree(&batch, 3000000000u, &whole->trees[0]);
     batch_flush(&batch);
-    write_nodes(&batch, 0, 4000000000u, 1, whole->trees[0].nodes, whole->trees[0].values, 1);
+    write_nodes(&batch, &(struct written_nodes){0, 4000000000u, 1, whole->trees[0].nodes,
+                                                whole->trees[0].values, 1});
     batch_flush(&batch);
     struct profile *part = profile_parse(batch.out.data, batch.out.size, WRITER_NONE, "x", NULL);
     assert_true(says(part, "damaged"));
@@ -204,7 +206,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cut_at_every_byte),
         cmocka_unit_test(test_damage_at_every_byte),
-        cmocka_unit_test(test_zeroes),
+        cmocka_unit_test(test_a_tail_that_was_never_written_changes_nothing),
         cmocka_unit_test(test_lost_chunk_of_nodes),
         cmocka_unit_test(test_gaps_need_a_reason),
         cmocka_unit_test(test_unknown_chunks_are_skipped),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "recorder_fixture.h"
+#include "tree_nodes.h"
 
-static void test_growth(void **state)
+static void test_each_update_adds_what_is_new(void **state)
 {
     (void)state;
     struct fake_live live = fake_live_new(SLICE, 4);
@@ -40,7 +41,7 @@ static void test_growth(void **state)
     assert_int_equal(totals.samples, 1000);
     assert_int_equal(totals.cost_ns, cost);
     assert_int_equal(totals.complete, 1000);
-    assert_int_equal(totals.incomplete, 0);
+    assert_int_equal(totals.guessed + totals.truncated, 0);
     assert_int_equal(totals.processes, 1);
     assert_int_equal(totals.live_processes, 1);
     assert_int_equal(totals.threads, 2);
@@ -112,7 +113,7 @@ static void test_modules_of_two_processes(void **state)
 }
 
 // A thread may be named at any time, and by a program that scribbles.
-static void test_names(void **state)
+static void test_a_thread_is_known_by_its_newest_name(void **state)
 {
     (void)state;
     struct fake_live live = fake_live_new(SLICE, 4);
@@ -291,7 +292,7 @@ static void test_reader_beside_the_writer(void **state)
 }
 
 // Processes of one program have the same steps; a step that names a later one is not believed.
-static void test_creators(void **state)
+static void test_steps_of_creators_are_written_once(void **state)
 {
     (void)state;
     static const uint64_t work[] = {0x900};
@@ -346,10 +347,10 @@ static void test_creators(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_growth, clear_folder),
+        cmocka_unit_test_setup(test_each_update_adds_what_is_new, clear_folder),
         cmocka_unit_test_setup(test_modules_of_two_processes, clear_folder),
-        cmocka_unit_test_setup(test_names, clear_folder),
-        cmocka_unit_test_setup(test_creators, clear_folder),
+        cmocka_unit_test_setup(test_a_thread_is_known_by_its_newest_name, clear_folder),
+        cmocka_unit_test_setup(test_steps_of_creators_are_written_once, clear_folder),
         cmocka_unit_test_setup(test_what_is_not_overwritten, clear_folder),
         cmocka_unit_test_setup(test_replaced_while_recording, clear_folder),
         cmocka_unit_test_setup(test_compacts_on_the_way, clear_folder),

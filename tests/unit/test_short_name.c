@@ -2,7 +2,7 @@
 
 // Names in fewer columns: real ones, as demanglers and debug information give them.
 
-#include "analyze/short_name.h"
+#include "analyze/names/short_name.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

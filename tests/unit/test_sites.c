@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Every form of call in running code: found, led through stubs of every kind, and back.
+#include "patch/functions/functions.h"
+#include "patch/functions/jump_table.h"
 #include "patch/x86_64/decode.h"
-#include "patch/x86_64/jump_table.h"
 #include "patch/x86_64/return_load.h"
 #include "sites_forms.h"
 #include "sites_support.h"
@@ -40,7 +41,7 @@ static void expect_stays(const void *function, enum site_stays why, unsigned cou
 {
     struct site_counts counts = {0};
     struct site_list list;
-    assert_int_equal(sites_find((uintptr_t)function, &list, &counts), 0);
+    assert_int_equal(find_sites((uintptr_t)function, &list, &counts), 0);
     assert_int_equal(list.count, 0);
     for (unsigned i = 0; i < STAYS; i++)
         assert_int_equal(counts.stays[i], i == why ? count : 0);
@@ -58,9 +59,13 @@ static void test_what_stays(void **state)
     expect_stays((const void *)stays_prefixed, STAYS_PREFIXED, 1);
     expect_stays((const void *)stays_cold, STAYS_CONDITIONAL, 0);
     expect_stays((const void *)cold_part, STAYS_CONDITIONAL, 0);
-    assert_true(sites_must_stay((uintptr_t)dlsym(RTLD_DEFAULT, "dlsym")));
-    assert_true(sites_must_stay((uintptr_t)dlsym(RTLD_DEFAULT, "_setjmp")));
-    assert_false(sites_must_stay((uintptr_t)callee));
+    void *const asks = dlsym(RTLD_DEFAULT, "dlsym"), *const again = dlsym(RTLD_DEFAULT, "_setjmp");
+    enum site_stays why;
+    assert_int_equal(patch_begin(), 0);
+    assert_true(functions_must_stay((uintptr_t)asks, &why));
+    assert_true(functions_must_stay((uintptr_t)again, &why));
+    assert_false(functions_must_stay((uintptr_t)callee, &why));
+    patch_end();
 }
 
 static void test_room_for_two(void **state)
@@ -78,10 +83,10 @@ static void test_bad_places(void **state)
     const uintptr_t loader = getauxval(AT_BASE);
     void *resolve = dlsym(RTLD_DEFAULT, "__tls_get_addr"); // lives in the loader
     assert_true((uintptr_t)resolve > loader);
-    assert_int_equal(sites_find((uintptr_t)resolve, &list, NULL), -EPERM);
-    assert_int_equal(sites_find((uintptr_t)&test_bad_places, &list, NULL), -EPERM);
-    assert_int_equal(sites_find((uintptr_t)&number, &list, NULL), -ENOENT);
-    assert_int_equal(sites_find(16, &list, NULL), -ENOENT);
+    assert_int_equal(find_sites((uintptr_t)resolve, &list, NULL), -EPERM);
+    assert_int_equal(find_sites((uintptr_t)&test_bad_places, &list, NULL), -EPERM);
+    assert_int_equal(find_sites((uintptr_t)&number, &list, NULL), -ENOENT);
+    assert_int_equal(find_sites(16, &list, NULL), -ENOENT);
 }
 
 // ---- the program does what it did
@@ -293,6 +298,31 @@ static void test_long_chains(void **state)
     set_probe(callee);
 }
 
+// More targets than are compared one after the other: whatever a look-up needs, an unknown target is
+// called as the site says.
+static void test_look_ups_in_every_form(void **state)
+{
+    (void)state;
+    static const int64_t words[] = {3};
+    struct chain_target targets[STUB_ARMS];
+    for (unsigned i = 0; i < STUB_ARMS; i++)
+        targets[i] = (struct chain_target){(uintptr_t)other_target + (i + 1) * 4096ul, 0};
+    numbers = words;
+    for (size_t i = 0; i < FORMS; i++) {
+        const struct form *form = &forms[i];
+        if (!is_indirect(form))
+            continue;
+        const long expected = form->function(4);
+        patch_chain((const void *)form->function, targets, STUB_ARMS);
+        const uint64_t hooks = hook_calls;
+        number = 100;
+        assert_int_equal(form->function(4), expected);
+        assert_int_equal(number, 100);
+        assert_int_equal(hook_calls - hooks, is_tail(form) ? 1 : 2 * form->sites);
+        unpatch((const void *)form->function);
+    }
+}
+
 static void test_chain_by_target(void **state)
 {
     (void)state;
@@ -314,7 +344,7 @@ static void test_chain_by_target(void **state)
     // Of a direct call there is nothing to compare.
     const struct stub_plan plan = {.kind = STUB_CHAIN};
     struct stub *stub;
-    assert_int_equal(stub_make(sites_of((const void *)form_direct).site, &plan, &stub), -ENOTSUP);
+    assert_int_equal(make_stub(sites_of((const void *)form_direct).site, &plan, &stub), -ENOTSUP);
     unpatch((const void *)form_probe);
 }
 
@@ -339,7 +369,7 @@ static int find_tables(uintptr_t function, void *context)
     struct site_counts counts = {.stayed = note_table};
     struct site_list list;
     (void)context;
-    sites_find(function, &list, &counts);
+    find_sites(function, &list, &counts);
     return table_jump_count == 64;
 }
 
@@ -349,12 +379,14 @@ static void test_jump_tables(void **state)
     (void)state;
     unsigned stay = 0;
     sites_functions((uintptr_t)labs, find_tables, NULL);
+    assert_int_equal(patch_begin(), 0);
     for (unsigned i = 0; i < table_jump_count; i++)
         stay += jump_table_stays(table_jumps[i], note_part, NULL);
     assert_int_equal(table_jump_count, 64);
     assert_in_range(stay, 16, 64);
     // What is no jump goes nowhere.
     assert_false(jump_table_stays((uintptr_t)labs, note_part, NULL));
+    patch_end();
 }
 
 int main(void)
@@ -373,6 +405,7 @@ int main(void)
         cmocka_unit_test(test_chain_with_a_hook),
         cmocka_unit_test(test_jump_tables),
         cmocka_unit_test(test_long_chains),
+        cmocka_unit_test(test_look_ups_in_every_form),
     };
     return cmocka_run_group_tests(tests, support_set_up, NULL);
 }

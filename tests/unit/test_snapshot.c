@@ -3,6 +3,7 @@
 #include "profile/profile.h"
 #include "tree/copy.h"
 #include "tree/layout.h"
+#include "tree_nodes.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -66,7 +67,7 @@ static bool add(void *context, ref_t ref, const struct node *node)
     return true;
 }
 
-static void test_copy(void **state)
+static void test_a_copied_tree_has_the_same_sums(void **state)
 {
     (void)state;
     struct live_thread *thread = fill();
@@ -116,7 +117,7 @@ static struct profile *read_back(const uint8_t *data, size_t size)
     return profile;
 }
 
-static void test_whole(void **state)
+static void test_a_snapshot_is_a_whole_profile(void **state)
 {
     (void)state;
     size_t size;
@@ -137,7 +138,7 @@ static void test_whole(void **state)
 }
 
 // Whatever a file holds, it is read or refused.
-static void test_damage(void **state)
+static void test_any_file_is_read_or_refused(void **state)
 {
     (void)state;
     size_t size;
@@ -166,9 +167,9 @@ static void test_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_copy),
-        cmocka_unit_test(test_whole),
-        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_a_copied_tree_has_the_same_sums),
+        cmocka_unit_test(test_a_snapshot_is_a_whole_profile),
+        cmocka_unit_test(test_any_file_is_read_or_refused),
     };
     const int fd = mkstemp(path);
     if (fd < 0)

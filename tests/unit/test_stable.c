@@ -135,7 +135,7 @@ static void test_any_order(void **state)
     end(&garden, &reading);
 }
 
-static void test_circle(void **state)
+static void test_a_circle_of_parents_is_left_out(void **state)
 {
     (void)state;
     struct garden garden;
@@ -157,7 +157,7 @@ static void test_circle(void **state)
     end(&garden, &reading);
 }
 
-static void test_damage(void **state)
+static void test_a_damaged_tree_is_refused(void **state)
 {
     (void)state;
     struct garden garden;
@@ -324,13 +324,59 @@ static void test_while_it_changes(void **state)
     end(&garden, &reading);
 }
 
+static void *recycle(void *context)
+{
+    struct writer *writer = context;
+    ref_t ref;
+    struct node *node = node_at(writer->garden, 0, 1, &ref);
+    for (ref_t edge = 11; !atomic_load_explicit(&writer->stop, memory_order_relaxed);
+         edge = edge == 19 ? 11 : edge + 1) {
+        store(&node->edge, 0);
+        __atomic_store_n(&node->value[0], edge, __ATOMIC_RELEASE);
+        __atomic_store_n(&node->value[1], ~(uint64_t)edge, __ATOMIC_RELEASE);
+        store(&node->edge, edge);
+    }
+    return NULL;
+}
+
+// The values are those of the context that was read, in a node that is given away all the time.
+static void test_a_node_that_is_always_another(void **state)
+{
+    (void)state;
+    struct garden garden;
+    plant(&garden);
+    add_block(&garden, 2, 2);
+    head_of(&garden)->root = set(&garden, 0, 0, 0, 1, 0);
+    set(&garden, 0, 1, head_of(&garden)->root, 11, 11);
+    struct writer writer = {.garden = &garden};
+    pthread_t thread;
+    ref_t ref;
+    node_at(&garden, 0, 1, &ref)->value[1] = ~UINT64_C(11);
+    assert_int_equal(pthread_create(&thread, NULL, recycle, &writer), 0);
+    for (unsigned seen = 0; seen < 100000;) {
+        struct reading reading;
+        assert_int_equal(read_tree(&garden, &reading), 0);
+        if (reading.tree.count == 2) {
+            const struct stable_node *node = stable_at(&reading.tree, 1);
+            assert_int_equal(node->value[0], node->edge);
+            assert_true(node->value[1] == ~(uint64_t)node->edge);
+            seen++;
+        }
+        free(reading.memory);
+    }
+    atomic_store(&writer.stop, true);
+    pthread_join(thread, NULL);
+    free(garden.arena.base);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_any_order),
-        cmocka_unit_test(test_circle),
-        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_a_circle_of_parents_is_left_out),
+        cmocka_unit_test(test_a_damaged_tree_is_refused),
         cmocka_unit_test(test_while_it_changes),
+        cmocka_unit_test(test_a_node_that_is_always_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,8 @@ static struct unwind_bounds bounds;
 struct seen {
     struct unwind_word words[MOST];
     struct unwind_trail trail;
-    uintptr_t pc[MOST], slot[MOST], sp, bp;
+    struct caller_registers caller;
+    uintptr_t pc[MOST], slot[MOST];
     size_t frames;
     bool followed, holds; // there is a trail, and its words are those of the stack
 };
@@ -28,13 +29,12 @@ static __attribute__((noinline, noclone, optimize("no-omit-frame-pointer"))) voi
 look(struct seen *seen, uintptr_t stop)
 {
     const uintptr_t *frame = __builtin_frame_address(0);
-    const uintptr_t pc = frame[1];
     struct unwind_cursor cursor;
     enum verdict verdict;
-    seen->sp = (uintptr_t)(frame + 2);
-    seen->bp = frame[0];
+    const uintptr_t sp = (uintptr_t)(frame + 2);
+    seen->caller = (struct caller_registers){.pc = frame[1], .sp = sp, .bp = frame[0]};
     seen->frames = 0;
-    unwind_start_here(&cursor, pc, seen->sp, seen->bp, bounds);
+    unwind_start_here(&cursor, frame[1], sp, frame[0], bounds);
     do {
         seen->pc[seen->frames++] = cursor.frame.pc;
         if (unwind_step(&cursor, &verdict) != UNWIND_OK)
@@ -42,8 +42,8 @@ look(struct seen *seen, uintptr_t stop)
         seen->slot[seen->frames - 1] = cursor.left.ra_slot;
     } while (seen->frames < MOST);
     seen->trail.words = seen->words;
-    seen->followed = unwind_follow(&seen->trail, MOST, pc, seen->sp, seen->bp,
-                                   (struct unwind_bounds){seen->sp, bounds.high}, stop);
+    seen->followed = unwind_follow(&seen->trail, MOST, &seen->caller,
+                                   (struct unwind_bounds){sp, bounds.high}, stop);
     seen->holds = true;
     for (size_t i = 0; i < seen->trail.count; i++)
         seen->holds &= *(const uintptr_t *)seen->words[i].place == seen->words[i].value;
@@ -118,14 +118,15 @@ static void keeps_to_its_bounds(void **state)
     struct seen seen;
     struct unwind_trail trail = {.words = seen.words};
     plain(&seen, 0);
-    const uintptr_t pc = seen.pc[0];
     struct unwind_word words[MOST];
     trail.words = words;
-    assert_false(unwind_follow(&trail, 1, pc, seen.sp, seen.bp, bounds, 0));
-    assert_false(unwind_follow(&trail, MOST, pc, seen.sp, seen.bp,
-                               (struct unwind_bounds){seen.sp, seen.sp + 8}, 0));
+    struct caller_registers caller = seen.caller;
+    assert_false(unwind_follow(&trail, 1, &caller, bounds, 0));
+    assert_false(
+        unwind_follow(&trail, MOST, &caller, (struct unwind_bounds){caller.sp, caller.sp + 8}, 0));
     // Where no walk has been, and where no code is.
-    assert_false(unwind_follow(&trail, MOST, 0x1234, seen.sp, seen.bp, bounds, 0));
+    caller.pc = 0x1234;
+    assert_false(unwind_follow(&trail, MOST, &caller, bounds, 0));
 }
 
 int main(void)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Threads in stubs: what their addresses mean, and what may change meanwhile.
-#include "patch/displace.h"
-#include "patch/dl_notify.h"
+#include "loadmap/loadmap.h"
+#include "patch/functions/displace.h"
+#include "patch/functions/dl_notify.h"
+#include "patch/write/traps.h"
 #include "sites_forms.h"
 #include "sites_support.h"
 #include "unwind/unwind.h"
@@ -82,8 +84,10 @@ static void test_numbers_in_stubs(void **state)
     }
 }
 
-// Wherever a thread is in a stub with a table, its place and its stack pointer are told.
+// Wherever a thread is in a stub with a table, its place and its stack pointer are told; and where
+// hooks take the place of the addition, which of them has been called.
 static unsigned table_steps, table_saved;
+static uint64_t hooks_before_steps;
 
 static void check_table_step(uintptr_t pc, uintptr_t sp)
 {
@@ -103,6 +107,11 @@ static void check_table_step(uintptr_t pc, uintptr_t sp)
         wrong_places += sp + (place.pushed ? sizeof(uintptr_t) : 0) != site_sp;
     table_steps++;
     table_saved += place.pushed;
+    if (!place.by_table || numbers[place.index] >= 0)
+        return;
+    const uint64_t hooks = hook_calls - hooks_before_steps;
+    wrong_numbers += place.added != hooks % 2;
+    wrong_places += hooks == 0 && behind;
 }
 
 static void test_places_in_tables(void **state)
@@ -116,12 +125,14 @@ static void test_places_in_tables(void **state)
             const struct form *form = &forms[i];
             if (form->form == FORM_TRAP || is_tail(form))
                 continue;
-            wrong_places = table_steps = table_saved = 0;
+            wrong_numbers = wrong_places = table_steps = table_saved = 0;
             const long expected = form->function(9);
             patch((const void *)form->function, &plan);
+            hooks_before_steps = hook_calls;
             assert_int_equal(step_through(form->function, 9, check_table_step), expected);
-            if (wrong_places)
-                fail_msg("%s: %u wrong places", form->name, wrong_places);
+            if (wrong_numbers || wrong_places)
+                fail_msg("%s: %u wrong numbers, %u places", form->name, wrong_numbers,
+                         wrong_places);
             assert_in_range(table_saved, 10, table_steps - 3);
             unpatch((const void *)form->function);
             if (!is_indirect(form))
@@ -131,9 +142,11 @@ static void test_places_in_tables(void **state)
                 {(uintptr_t)callee, index},
                 {(uintptr_t)dlsym(RTLD_DEFAULT, "llabs"), index}};
             patch_chain((const void *)form->function, targets, form->sites > 0 ? 3 : 0);
+            hooks_before_steps = hook_calls;
             assert_int_equal(step_through(form->function, 9, check_table_step), expected);
-            if (wrong_places)
-                fail_msg("%s: %u wrong places in a chain", form->name, wrong_places);
+            if (wrong_numbers || wrong_places)
+                fail_msg("%s: %u wrong numbers, %u places in a chain", form->name, wrong_numbers,
+                         wrong_places);
             unpatch((const void *)form->function);
         }
     }
@@ -318,12 +331,11 @@ static void test_redirect(void **state)
     const struct stub_plan plans[2] = {adding_plan(words[0]), adding_plan(words[1])};
     struct stub *stubs[2];
     for (unsigned i = 0; i < 2; i++)
-        assert_int_equal(stub_make(site, &plans[i], &stubs[i]), 0);
+        assert_int_equal(make_stub(site, &plans[i], &stubs[i]), 0);
     set_probe(note_call);
     number = 0;
     for (unsigned i = 0; i < 19; i++) {
-        struct site_change change = {site, i % 5 == 4 ? NULL : stubs[i % 2]};
-        assert_int_equal(sites_apply(&change, 1, COMPANY_THREADS), 0);
+        assert_int_equal(lead_site(site, i % 5 == 4 ? NULL : stubs[i % 2]), 0);
         form_probe(1);
         assert_int_equal(probe_number, i % 5 == 4 ? 0 : words[i % 2]);
         assert_int_equal(number, 0);
@@ -341,7 +353,7 @@ static void test_fork(void **state)
     patch((const void *)form_direct, &plan);
     pid_t child = fork();
     if (child == 0) {
-        sites_after_fork();
+        patch_after_fork();
         number = 0;
         bool right = form_direct(1) == 6 && number == 0;
         patch((const void *)form_register, &plan);
@@ -361,8 +373,11 @@ static uintptr_t unloaded_start, unloaded_end;
 
 static void on_change(enum dl_event event)
 {
-    if (event == LOADER_REMOVED)
-        sites_forget(unloaded_start, unloaded_end);
+    if (event != LOADER_REMOVED)
+        return;
+    assert_int_equal(patch_begin(), 0);
+    sites_forget(unloaded_start, unloaded_end);
+    patch_end();
 }
 
 // Patches all that can be; the sum of the forms of their sites.
@@ -402,8 +417,12 @@ static void test_unloaded_library(void **state)
         const uintptr_t site = sites_of((const void *)at).site->address;
         first = i ? first : sum;
         assert_int_equal(sum, first);
-        unloaded_start = at & ~(uintptr_t)0xffff;
-        unloaded_end = (at | 0xffff) + 1;
+        struct module_ref copy;
+        assert_int_equal(patch_begin(), 0);
+        assert_true(loadmap_peek(at, &copy));
+        patch_end();
+        unloaded_start = copy.start;
+        unloaded_end = copy.end;
         assert_int_equal(dlclose(library), 0);
         assert_null(sites_at(site));
         bytes = i > 1 ? bytes : sites_bytes();
@@ -434,12 +453,12 @@ static int started_without(unsigned call, unsigned error)
     if (child == 0) {
         struct site *site = sites_of((const void *)form_direct).site;
         const struct stub_plan plan = plain_plan();
-        struct site_change change = {.site = site};
+        struct stub *stub;
         unsigned char before[16];
         memcpy(before, (const void *)form_direct, sizeof before);
-        if (stub_make(site, &plan, &change.stub) || !forbid(call, error))
+        if (make_stub(site, &plan, &stub) || !forbid(call, error))
             _exit(100);
-        const int applied = sites_apply(&change, 1, COMPANY_THREADS), result = sites_start();
+        const int applied = lead_site(site, stub), result = sites_start();
         const bool same = !memcmp(before, (const void *)form_direct, sizeof before);
         _exit(same && applied == result && !site->stub && form_direct(1) == 6 ? -result : 101);
     }
@@ -462,14 +481,14 @@ static void test_traps_that_nobody_could_bear(void **state)
     (void)state;
     struct site *site = sites_of((const void *)form_direct).site;
     const struct stub_plan plan = plain_plan();
-    struct site_change change = {.site = site};
-    assert_int_equal(stub_make(site, &plan, &change.stub), 0);
-    assert_true(sites_hold_traps());
-    assert_int_equal(sites_apply(&change, 1, COMPANY_THREADS), -EAGAIN);
+    struct stub *stub;
+    assert_int_equal(make_stub(site, &plan, &stub), 0);
+    assert_true(traps_hold());
+    assert_int_equal(lead_site(site, stub), -EAGAIN);
     assert_null(site->stub);
     assert_int_equal(form_direct(1), 6);
-    sites_release_traps();
-    assert_int_equal(sites_apply(&change, 1, COMPANY_THREADS), 0);
+    traps_release();
+    assert_int_equal(lead_site(site, stub), 0);
     assert_int_equal(form_direct(1), 6);
     unpatch((const void *)form_direct);
 }

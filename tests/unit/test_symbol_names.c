@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The parts of src/symbol that need no ELF file: readable names, nested ranges, maps of JIT code.
-#include "symbol/names.h"
+#include "base/spans.h"
+#include "symbol/names/names.h"
 #include "symbol/perf_map.h"
-#include "symbol/spans.h"
 #include "symbol_fixture.h"
 #include <fcntl.h>
 #include <stdio.h>

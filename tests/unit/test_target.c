@@ -98,7 +98,7 @@ static int remove_folder(void **state)
     return system(command);
 }
 
-static void programs(void **state)
+static void the_agent_is_preloaded_where_it_can_work(void **state)
 {
     (void)state;
     assert_true(preload_takes_agent(in_folder("glibc")));
@@ -193,7 +193,7 @@ static void names_are_looked_for_in_path(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(programs),
+        cmocka_unit_test(the_agent_is_preloaded_where_it_can_work),
         cmocka_unit_test(scripts_are_their_interpreters),
         cmocka_unit_test(what_is_not_known_is_fine_and_errno_stays),
         cmocka_unit_test(damaged_programs),

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-static void test_numbers(void **state)
+static void test_numbers_are_grouped_and_units_fit(void **state)
 {
     (void)state;
     assert_string_equal(text_count(0).text, "0");
@@ -35,7 +35,7 @@ static void test_numbers(void **state)
     assert_string_equal(text_amount(5000, "bytes").text, "5.00 kB");
 }
 
-static void test_cut(void **state)
+static void test_text_is_cut_by_columns_not_bytes(void **state)
 {
     (void)state;
     struct text_style ascii = {0}, drawn = {.unicode = true};
@@ -110,7 +110,7 @@ static struct text_table *small_table(void)
     return table;
 }
 
-static void test_table(void **state)
+static void test_columns_line_up_whatever_the_style(void **state)
 {
     (void)state;
     char *text = printed(small_table(), (struct text_style){0});
@@ -136,7 +136,7 @@ static char *wrapped(const char *words, unsigned width, unsigned indent)
     return text;
 }
 
-static void test_wrap(void **state)
+static void test_lines_break_between_words(void **state)
 {
     (void)state;
     static const struct {
@@ -264,7 +264,7 @@ static void test_json_levels(void **state)
     free(text);
 }
 
-static void test_distance(void **state)
+static void test_distance_counts_the_fewest_edits(void **state)
 {
     (void)state;
     static const struct {
@@ -289,7 +289,7 @@ static void test_distance(void **state)
     }
 }
 
-static void test_nearest(void **state)
+static void test_the_nearest_word_is_the_one_meant(void **state)
 {
     (void)state;
     static const char *const words[] = {"record", "report", "info", "export", NULL};
@@ -308,7 +308,7 @@ static void test_nearest(void **state)
 }
 
 // What the environment says of colours and of the width, where nobody watches.
-static void test_style(void **state)
+static void test_style_follows_the_environment(void **state)
 {
     (void)state;
     FILE *out = tmpfile();
@@ -338,12 +338,17 @@ static void test_style(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers),        cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_foreign_text),   cmocka_unit_test(test_table),
-        cmocka_unit_test(test_wrap),           cmocka_unit_test(test_json_values),
-        cmocka_unit_test(test_json_long_text), cmocka_unit_test(test_json_levels),
-        cmocka_unit_test(test_distance),       cmocka_unit_test(test_nearest),
-        cmocka_unit_test(test_style),
+        cmocka_unit_test(test_numbers_are_grouped_and_units_fit),
+        cmocka_unit_test(test_text_is_cut_by_columns_not_bytes),
+        cmocka_unit_test(test_foreign_text),
+        cmocka_unit_test(test_columns_line_up_whatever_the_style),
+        cmocka_unit_test(test_lines_break_between_words),
+        cmocka_unit_test(test_json_values),
+        cmocka_unit_test(test_json_long_text),
+        cmocka_unit_test(test_json_levels),
+        cmocka_unit_test(test_distance_counts_the_fewest_edits),
+        cmocka_unit_test(test_the_nearest_word_is_the_one_meant),
+        cmocka_unit_test(test_style_follows_the_environment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "tree/tree.h"
+#include "tree_nodes.h"
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -87,7 +88,7 @@ static void test_shared_budget(void **state)
         free_arena(&arenas[i], EACH);
 }
 
-static void test_identity(void **state)
+static void test_a_context_is_one_node(void **state)
 {
     (void)state;
     struct arena arena = new_arena(1 << 20);
@@ -276,7 +277,7 @@ static void test_full_at_every_point(void **state)
     munmap(base, bytes);
 }
 
-static void test_reserve(void **state)
+static void test_samples_find_a_place_in_a_full_arena(void **state)
 {
     (void)state;
     struct arena arena = new_arena(1 << 16);
@@ -475,12 +476,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shared_budget),
-        cmocka_unit_test(test_identity),
+        cmocka_unit_test(test_a_context_is_one_node),
         cmocka_unit_test(test_small_start),
         cmocka_unit_test(test_metric_limits),
         cmocka_unit_test(test_large_fan_out),
         cmocka_unit_test(test_full_at_every_point),
-        cmocka_unit_test(test_reserve),
+        cmocka_unit_test(test_samples_find_a_place_in_a_full_arena),
         cmocka_unit_test(test_zeroed_under_the_writer),
         cmocka_unit_test(test_against_model),
         cmocka_unit_test(test_reader_in_another_process),

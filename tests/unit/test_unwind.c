@@ -72,7 +72,7 @@ static NOINLINE void with_alloca(size_t bytes)
     space[bytes - 1] = space[0];
 }
 
-static void test_alloca(void **state)
+static void test_walks_leave_frames_of_variable_size(void **state)
 {
     (void)state;
     for (size_t bytes = 1; bytes < 5000; bytes += 777)
@@ -94,7 +94,7 @@ static NOINLINE void realigned(size_t bytes)
     space[bytes - 1] = wide[0];
 }
 
-static void test_realigned(void **state)
+static void test_walks_leave_realigned_frames(void **state)
 {
     (void)state;
     realigned(1000);
@@ -144,7 +144,7 @@ static __attribute__((noinline, noclone, optimize("omit-frame-pointer"))) int re
     return below;
 }
 
-static void test_recursion(void **state)
+static void test_walks_leave_deep_recursion(void **state)
 {
     (void)state;
     recurse(1000);
@@ -274,7 +274,7 @@ static void on_coroutine(int number, siginfo_t *info, void *context)
     walks++;
 }
 
-static void test_coroutine(void **state)
+static void test_walks_end_at_a_coroutines_begin(void **state)
 {
     (void)state;
     install(SIGUSR1, on_coroutine, 0);
@@ -325,7 +325,7 @@ static void test_functions_that_have_not_begun_are_named_by_themselves(void **st
 
 // Functions are found by halving at first, then by a short cut that the searches have built: the
 // same functions, of a library with thousands of them.
-static void test_shortcut(void **state)
+static void test_the_short_cut_finds_the_same_functions(void **state)
 {
     (void)state;
     struct module_ref module;
@@ -357,7 +357,7 @@ static void test_shortcut(void **state)
 }
 
 // The marker's way of use: the word in the slot is not the truth, the caller tells what is.
-static void test_correct(void **state)
+static void test_a_corrected_walk_goes_the_true_way(void **state)
 {
     (void)state;
     struct unwind_cursor plain, corrected;
@@ -418,19 +418,19 @@ static void test_unwinder_at_work(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shortcut),
-        cmocka_unit_test_setup(test_alloca, prepare),
-        cmocka_unit_test_setup(test_realigned, prepare),
+        cmocka_unit_test(test_the_short_cut_finds_the_same_functions),
+        cmocka_unit_test_setup(test_walks_leave_frames_of_variable_size, prepare),
+        cmocka_unit_test_setup(test_walks_leave_realigned_frames, prepare),
         cmocka_unit_test_setup(test_prologue_far_from_the_beginning, prepare),
-        cmocka_unit_test_setup(test_recursion, prepare),
+        cmocka_unit_test_setup(test_walks_leave_deep_recursion, prepare),
         cmocka_unit_test_setup(test_through_libc, prepare),
         cmocka_unit_test_setup(test_cfa_and_flags, prepare),
         cmocka_unit_test_setup(test_signal_in_signal, prepare),
         cmocka_unit_test_setup(test_alternate_stack, prepare),
         cmocka_unit_test_setup(test_thread_root, prepare),
-        cmocka_unit_test_setup(test_coroutine, prepare),
+        cmocka_unit_test_setup(test_walks_end_at_a_coroutines_begin, prepare),
         cmocka_unit_test(test_functions_that_have_not_begun_are_named_by_themselves),
-        cmocka_unit_test_setup(test_correct, prepare),
+        cmocka_unit_test_setup(test_a_corrected_walk_goes_the_true_way, prepare),
         cmocka_unit_test_setup(test_unwinder_at_work, prepare),
     };
     loadmap_start(NULL);

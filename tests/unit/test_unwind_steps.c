@@ -3,7 +3,7 @@
 // our walk must be that of libgcc, frame by frame, and complete.
 
 #include "loadmap/loadmap.h"
-#include "unwind/plain.h"
+#include "unwind/common_cfi.h"
 #include "unwind/recipe.h"
 #include "unwind_support.h"
 #include <locale.h>
@@ -190,7 +190,7 @@ static void test_plain_recipes(void **state)
                                            : cfi_find_caller(&module, pc, &function, &row);
             const struct shortcut *shortcut = shortcut_at(pc);
             found += round && result == CFI_OK;
-            if (!round || !shortcut || !plain_recipe(shortcut, pc, &recipe))
+            if (!round || !shortcut || !common_cfi_recipe(shortcut, pc, &recipe))
                 continue;
             made++;
             assert_int_equal(result, CFI_OK);

@@ -163,7 +163,7 @@ static void test_follows_call(void **state)
 }
 
 // Nothing sane to be found: the walk must end, not crash, and not say that it is complete.
-static void test_garbage(void **state)
+static void test_a_walk_through_garbage_ends(void **state)
 {
     (void)state;
     static uintptr_t stack[4096];
@@ -213,7 +213,7 @@ int main(void)
         cmocka_unit_test_setup(test_generated_code, prepare),
         cmocka_unit_test_setup(test_generated_leaf, prepare),
         cmocka_unit_test_setup(test_follows_call, prepare),
-        cmocka_unit_test_setup(test_garbage, prepare),
+        cmocka_unit_test_setup(test_a_walk_through_garbage_ends, prepare),
         cmocka_unit_test_setup(test_outside_of_everything, prepare),
     };
     loadmap_start(NULL);

@@ -4,8 +4,7 @@
 #include "agent/api/api.h"
 #include "agent/api/contexts.h"
 #include "agent/api/options.h"
-#include "agent/api/watch.h"
-#include "agent/interpose/real.h"
+#include "agent/session/real.h"
 #include "agent/thread/thread.h"
 #include <errno.h>
 #include <pthread.h>
@@ -17,7 +16,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 void api_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);
-    watch_after_fork();
+    api_watch_after_fork();
     api_context_after_fork();
 }
 
@@ -27,23 +26,12 @@ static int refuse(struct api_error *error, int number, const char *why)
     return number;
 }
 
-// A library that was opened late brings us in, but its program found libc's functions first:
-// threads would come and go unseen, and block our signals.
-static bool is_interposed(void)
-{
-    return dlsym(RTLD_DEFAULT, "pthread_create") == (void *)pthread_create;
-}
-
 static int start_own(const char *options, struct api_error *error)
 {
     struct live_session session;
     int result = api_parse_options(options, &session, error);
     if (result)
         return result;
-    if (!is_interposed())
-        return refuse(
-            error, -ENOTSUP,
-            "the program itself must be linked with libcairn, not a library that it opens");
     atomic_store_explicit(&session.recording, 1, memory_order_relaxed);
     result = agent_begin_own(&session);
     if (result)
@@ -78,6 +66,12 @@ static int check_again(const char *options, struct api_error *error)
 
 static int start(const char *options, struct api_error *error)
 {
+    // A library that was opened late brings us in, but its program found libc's functions first:
+    // threads would come and go unseen, and block our signals.
+    if (!agent.active && !agent_is_interposed())
+        return refuse(
+            error, -ENOTSUP,
+            "the program itself must be linked with libcairn, not a library that it opens");
     if (!agent.armed)
         return refuse(error, -ENOTSUP, "the agent could not start in this process");
     if (!agent.active) {

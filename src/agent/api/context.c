@@ -2,16 +2,13 @@
 // The calling context as a value, and as text.
 
 #include "agent/api/api.h"
-#include "encode/context_text.h"
-#include "track/context_id/known_ids.h"
+#include "encode/codebook/context_text.h"
+#include "track/encode/contexts/requested_context.h"
 
 struct context_id thread_context(uintptr_t pc, uintptr_t sp, uintptr_t bp); // see thread.h
 
 __attribute__((noinline)) static struct cairn_context ask(uintptr_t pc, uintptr_t sp, uintptr_t bp)
 {
-    struct context_id known;
-    if (context_id_known(pc, sp, &known)) // what is on ccStack is known
-        return (struct cairn_context){known.id, known.handle};
     if (!agent.active)
         return (struct cairn_context){0, 0};
     atomic_store_explicit(&agent.process->contexts.asked, 1, memory_order_relaxed);
@@ -23,7 +20,7 @@ API struct cairn_context cairn_context_1(void)
 {
     const uintptr_t *frame = __builtin_frame_address(0);
     const uintptr_t pc = frame[1], sp = (uintptr_t)(frame + 2);
-    const struct context_id value = context_id_find(pc, sp);
+    const struct context_id value = encode_requested(pc, sp);
     if (__builtin_expect(!value.handle, 0))
         return ask(pc, sp, frame[0]);
     return (struct cairn_context){value.id, value.handle};

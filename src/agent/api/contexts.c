@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "agent/api/contexts.h"
 #include "agent/session/agent.h"
-#include "base/agent_map.h"
+#include "base/system/agent_map.h"
 #include <errno.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ static int open_contexts(struct api_contexts *contexts, uint64_t most)
         .slot_count = slot_count,
         .count = 1,
     };
-    contexts->contexts = agent_map_map(contexts->mapped);
+    contexts->contexts = agent_map(contexts->mapped);
     contexts->slots = (uint32_t *)((char *)contexts->contexts + bytes);
     return contexts->contexts ? 0 : -ENOMEM;
 }
@@ -31,7 +31,7 @@ static int open_contexts(struct api_contexts *contexts, uint64_t most)
 void api_contexts_close(struct api_contexts *contexts)
 {
     if (contexts->contexts)
-        agent_map_unmap(contexts->contexts, contexts->mapped);
+        agent_unmap(contexts->contexts, contexts->mapped);
 }
 
 static uint64_t mix(uint64_t hash, uint64_t word)
@@ -64,7 +64,7 @@ static uint32_t context_below(struct api_contexts *contexts, uint32_t parent,
 
 bool api_has_weights(void)
 {
-    return agent.session->options.tree == LIVE_TREE_BOUNDED;
+    return tree_traits_of(agent.session->options.tree)->weighs_edges;
 }
 
 // Adds one tree. In a full tree the cost of a frame lies in its statements, and its own value
@@ -73,11 +73,11 @@ static void add_tree(struct api_contexts *contexts, const struct stable_tree *tr
                      uint32_t *index_of, uint64_t arena_bytes)
 {
     const struct live_options *options = &agent.session->options;
-    const bool frames_have_costs =
-        options->tree != LIVE_TREE_FULL || options->event == LIVE_EVENT_CALLS;
+    const bool keeps_all = tree_traits_of(options->tree)->keeps_all;
+    const bool frames_have_costs = !keeps_all || options->event == LIVE_EVENT_CALLS;
     const bool has_weights = api_has_weights();
-    const bool many = options->tree == LIVE_TREE_FULL && live_values(options) > 1;
-    const unsigned value = options->event == LIVE_EVENT_ALLOC ? 0 : live_time_value(options);
+    const bool many = keeps_all && live_values(options) > 1;
+    const unsigned value = live_main_value(options);
     for (uint32_t i = 0; i < tree->count; i++) {
         const struct stable_node *node = stable_at(tree, i);
         struct edge edge;
@@ -122,7 +122,7 @@ int api_read_tree(struct api_tree *tree, ref_t ref)
         if (bytes < 0)
             continue;
         tree->mapped = (size_t)bytes + READ_SLACK;
-        tree->memory = agent_map_map(tree->mapped);
+        tree->memory = agent_map(tree->mapped);
         if (!tree->memory)
             return -ENOMEM;
         if (!stable_read(&tree->stable, &agent.arena, limit, ref, tree->memory, tree->mapped))
@@ -135,7 +135,7 @@ int api_read_tree(struct api_tree *tree, ref_t ref)
 void api_close_tree(struct api_tree *tree)
 {
     if (tree->memory)
-        agent_map_unmap(tree->memory, tree->mapped);
+        agent_unmap(tree->memory, tree->mapped);
     *tree = (struct api_tree){0};
 }
 
@@ -144,10 +144,10 @@ static int read_tree(struct api_contexts *contexts, ref_t ref)
     struct api_tree tree;
     int error = api_read_tree(&tree, ref);
     const size_t bytes = (tree.stable.count + (size_t)1) * sizeof(uint32_t);
-    uint32_t *index_of = !error && tree.stable.count ? agent_map_map(bytes) : NULL;
+    uint32_t *index_of = !error && tree.stable.count ? agent_map(bytes) : NULL;
     if (index_of) {
         add_tree(contexts, &tree.stable, index_of, arena_head(&agent.arena)->limit);
-        agent_map_unmap(index_of, bytes);
+        agent_unmap(index_of, bytes);
     } else if (!error && tree.stable.count) {
         error = -ENOMEM;
     }

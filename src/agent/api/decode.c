@@ -4,8 +4,8 @@
 #include "agent/api/api.h"
 #include "agent/api/contexts.h"
 #include "agent/api/item.h"
-#include "base/agent_map.h"
-#include "encode/handle_frames.h"
+#include "base/system/agent_map.h"
+#include "encode/codebook/handle_frames.h"
 #include "track/context_id/context_id.h"
 #include <errno.h>
 #include <pthread.h>
@@ -19,24 +19,23 @@ static struct {
     struct pool pool;
     struct codebook book;
     ref_t read; // head of the list as it was
-    struct handle_frames telling;
+    struct handle_frames part;
 } decoder = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool open_decoder(void)
 {
-    struct handle_frames *telling = &decoder.telling;
-    if (!telling->stack)
-        telling->stack = agent_map_map(CONTEXT_ID_FRAMES * sizeof *telling->stack);
-    if (!telling->path)
-        telling->path = agent_map_map(CONTEXT_ID_FRAMES * sizeof *telling->path);
-    if (!telling->frames)
-        telling->frames = agent_map_map(CONTEXT_ID_FRAMES * sizeof *telling->frames);
-    if (!telling->stack || !telling->path || !telling->frames)
+    struct handle_frames *part = &decoder.part;
+    if (!part->stack)
+        part->stack = agent_map(CONTEXT_ID_FRAMES * sizeof *part->stack);
+    if (!part->path)
+        part->path = agent_map(CONTEXT_ID_FRAMES * sizeof *part->path);
+    if (!part->frames)
+        part->frames = agent_map(CONTEXT_ID_FRAMES * sizeof *part->frames);
+    if (!part->stack || !part->path || !part->frames)
         return false;
-    telling->limit = CONTEXT_ID_FRAMES;
+    part->limit = CONTEXT_ID_FRAMES;
     if (!decoder.open) {
-        decoder.pool =
-            (struct pool){.map = agent_map_map, .unmap = agent_map_unmap, .piece = 1 << 16};
+        decoder.pool = (struct pool){.map = agent_map, .unmap = agent_unmap, .piece = 1 << 16};
         codebook_init(&decoder.book, &decoder.pool);
         decoder.open = true;
     }
@@ -68,7 +67,7 @@ static int read_sections(void)
         count++;
     if (!count)
         return 0;
-    ref_t *refs = agent_map_map(count * sizeof *refs);
+    ref_t *refs = agent_map(count * sizeof *refs);
     if (!refs)
         return -ENOMEM;
     size_t left = count;
@@ -81,40 +80,40 @@ static int read_sections(void)
         if (!error)
             decoder.read = refs[i];
     }
-    agent_map_unmap(refs, count * sizeof *refs);
+    agent_unmap(refs, count * sizeof *refs);
     decoder.broken = error != 0; // a part of a section may have been taken in
     return error;
 }
 
-static unsigned tell_frames(const struct api_modules *modules, const struct handle_frames *telling,
-                            struct cairn_frame *frames, unsigned from, unsigned most)
+static unsigned put_frames(const struct api_modules *modules, const struct handle_frames *part,
+                           struct cairn_frame *frames, unsigned from, unsigned most)
 {
-    for (uint32_t i = 0; i < telling->count && from + i < most; i++) {
-        const struct walked *frame = &telling->frames[telling->count - 1 - i];
+    for (uint32_t i = 0; i < part->count && from + i < most; i++) {
+        const struct walked *frame = &part->frames[part->count - 1 - i];
         frames[from + i] =
             api_frame(modules, &(struct edge){.site = frame->site, .function = frame->function});
     }
-    return from + telling->count;
+    return from + part->count;
 }
 
-static int tell(struct cairn_context context, struct cairn_frame *frames, unsigned most)
+static int decode_frames(struct cairn_context context, struct cairn_frame *frames, unsigned most)
 {
     struct api_modules modules;
-    struct handle_frames *telling = &decoder.telling;
+    struct handle_frames *part = &decoder.part;
     int error = api_modules_open(&modules);
     unsigned count = 0;
     uint64_t id = context.id, handle = context.handle;
     for (unsigned i = 0; !error && handle && i < MOST_CREATORS; i++) {
-        const int status = codebook_frames(&decoder.book, id, handle, telling);
+        const int status = codebook_frames(&decoder.book, id, handle, part);
         // A thread whose creator is not known any more is shown as if it had none.
         if (status < 0 && i > 0)
             break;
         error = status == -EBADMSG ? -EINVAL : status;
         if (error)
             break;
-        count = tell_frames(&modules, telling, frames, count, most);
-        id = telling->creator_id;
-        handle = telling->creator_handle;
+        count = put_frames(&modules, part, frames, count, most);
+        id = part->creator_id;
+        handle = part->creator_handle;
     }
     api_modules_close(&modules);
     return error ? error : (int)count;
@@ -136,7 +135,7 @@ API int cairn_decode_1(struct cairn_context context, struct cairn_frame *frames,
     if (!result) {
         decoder.book.intern = *table;
         decoder.book.first_node = first;
-        result = tell(context, frames, most);
+        result = decode_frames(context, frames, most);
     }
     pthread_mutex_unlock(&decoder.lock);
     errno = saved_errno;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "agent/api/item.h"
 #include "agent/session/agent.h"
-#include "base/agent_map.h"
+#include "base/system/agent_map.h"
 #include "loadmap/loadmap.h"
 #include <errno.h>
 
@@ -9,7 +9,7 @@
 
 int api_modules_open(struct api_modules *modules)
 {
-    modules->by_id = agent_map_map(TABLE_BYTES);
+    modules->by_id = agent_map(TABLE_BYTES);
     if (!modules->by_id)
         return -ENOMEM;
     // Acquire: records are whole, and so are those behind them. The newest record of a module comes
@@ -27,7 +27,7 @@ int api_modules_open(struct api_modules *modules)
 void api_modules_close(struct api_modules *modules)
 {
     if (modules->by_id)
-        agent_map_unmap(modules->by_id, TABLE_BYTES);
+        agent_unmap(modules->by_id, TABLE_BYTES);
 }
 
 // The present address: 0 if its module is not loaded any more.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "agent/api/options.h"
 #include "base/text/decimal.h"
+#include "live/choices.h"
 #include "live/option_rules.h"
 #include <errno.h>
 #include <stdbool.h>
@@ -42,6 +43,27 @@ static int refuse(struct api_error *error, const struct word *word, const char *
 {
     return api_refuse(error, "", word->name,
                       (size_t)(word->value + word->value_length - word->name), why);
+}
+
+// One of the words of the choice.
+static int read_choice(const struct word *word, enum live_choice choice, uint32_t *value,
+                       struct api_error *error)
+{
+    const int chosen = live_choice_of(choice, word->value, word->value_length);
+    if (chosen >= 0) {
+        *value = (uint32_t)chosen;
+        return 0;
+    }
+    const char *const *words = live_words(choice);
+    char list[80], *to = list;
+    const char *end = list + sizeof list - 1;
+    for (int i = 0; words[i]; i++) {
+        const char *before = i == 0 ? ": " : words[i + 1] ? ", " : " or ";
+        to = append(to, end, before, strlen(before));
+        to = append(to, end, words[i], strlen(words[i]));
+    }
+    *to = 0;
+    return refuse(error, word, list);
 }
 
 static bool value_is(const struct word *word, const char *text)
@@ -144,37 +166,34 @@ static int set_hot(struct options_parsing *parsing, const struct word *word, con
     return 0;
 }
 
+// bounded:K
+static int set_depth(struct options_parsing *parsing, const struct word *word, const char *at,
+                     struct api_error *error)
+{
+    const size_t length = (size_t)(word->value + word->value_length - at);
+    const struct word depth = {word->name, at, word->name_length, length};
+    uint64_t frames = 0;
+    if (!read_amount(&depth, no_units, &frames) || !frames || frames > RULE_MOST_DEPTH)
+        return refuse(error, word, ": K is a number of frames, from 1 to 4096");
+    parsing->session->options.bounded_depth = (uint32_t)frames;
+    return 0;
+}
+
 static int set_tree(struct options_parsing *parsing, const struct word *word,
                     struct api_error *error)
 {
     struct live_options *options = &parsing->session->options;
     const char *end = word->value + word->value_length,
                *colon = memchr(word->value, ':', word->value_length);
-    const struct word kind = {word->name, word->value, word->name_length,
-                              colon ? (size_t)(colon - word->value) : word->value_length};
-    if (value_is(&kind, "hot")) {
-        options->tree = LIVE_TREE_HOT;
-        return colon ? set_hot(parsing, word, colon + 1, error) : 0;
-    }
-    if (value_is(&kind, "bounded")) {
-        options->tree = LIVE_TREE_BOUNDED;
-        const char *digits = colon ? colon + 1 : end;
-        const struct word depth = {word->name, digits, word->name_length, (size_t)(end - digits)};
-        uint64_t frames = 0;
-        if (colon &&
-            (!read_amount(&depth, no_units, &frames) || !frames || frames > RULE_MOST_DEPTH))
-            return refuse(error, word, ": K is a number of frames, from 1 to 4096");
-        if (colon)
-            options->bounded_depth = (uint32_t)frames;
-        return 0;
-    }
-    if (!colon && (value_is(word, "functions") || value_is(word, "hot-functions")))
-        options->tree = LIVE_TREE_FUNCTIONS;
-    else if (!colon && value_is(word, "full"))
-        options->tree = LIVE_TREE_FULL;
-    else
+    const int kind =
+        live_choice_of(LIVE_TREES, word->value, (size_t)((colon ? colon : end) - word->value));
+    if (kind < 0 || (colon && kind != LIVE_TREE_HOT && kind != LIVE_TREE_BOUNDED))
         return refuse(error, word, ": trees are full, hot:PHI[,EPS], bounded:K and functions");
-    return 0;
+    options->tree = (uint32_t)kind;
+    if (!colon)
+        return 0;
+    return kind == LIVE_TREE_HOT ? set_hot(parsing, word, colon + 1, error)
+                                 : set_depth(parsing, word, colon + 1, error);
 }
 
 static int set_memory(struct options_parsing *parsing, const struct word *word,
@@ -201,34 +220,19 @@ static int set_tree_memory(struct options_parsing *parsing, const struct word *w
 static int set_miner(struct options_parsing *parsing, const struct word *word,
                      struct api_error *error)
 {
-    static const char *const names[] = {"space-saving", "lossy", "sticky"}; // enum live_miner
-    for (uint32_t miner = 0; miner < sizeof names / sizeof *names; miner++) {
-        if (value_is(word, names[miner])) {
-            parsing->session->options.miner = miner;
-            return 0;
-        }
-    }
-    return refuse(error, word, ": miners are space-saving, lossy and sticky");
+    return read_choice(word, LIVE_MINERS, &parsing->session->options.miner, error);
 }
 
 static int set_purge(struct options_parsing *parsing, const struct word *word,
                      struct api_error *error)
 {
-    parsing->session->options.purge = value_is(word, "all") ? LIVE_PURGE_ALL : LIVE_PURGE_AGE;
-    return value_is(word, "all") || value_is(word, "age") ? 0 : refuse(error, word, ": age or all");
+    return read_choice(word, LIVE_PURGES, &parsing->session->options.purge, error);
 }
 
 static int set_source(struct options_parsing *parsing, const struct word *word,
                       struct api_error *error)
 {
-    static const char *const names[] = {"auto", "sigtrap", "signal", "timer"}; // enum live_source
-    for (uint32_t source = 0; source < sizeof names / sizeof *names; source++) {
-        if (value_is(word, names[source])) {
-            parsing->session->options.source = source;
-            return 0;
-        }
-    }
-    return refuse(error, word, ": auto, sigtrap, signal or timer");
+    return read_choice(word, LIVE_SOURCES, &parsing->session->options.source, error);
 }
 
 static int read_switch(const struct word *word, uint32_t *value, struct api_error *error)
@@ -331,22 +335,24 @@ static char *put_share(char *to, struct decimal share)
 static void name_tree(struct options_parsing *parsing)
 {
     const struct live_options *options = &parsing->session->options;
-    char *to = parsing->session->tree_name;
+    char *to = stpcpy(parsing->session->tree_name, live_word(LIVE_TREES, options->tree));
     struct decimal epsilon = parsing->epsilon;
     if (!epsilon.digits) // a fifth of phi
         epsilon = (struct decimal){parsing->phi.digits * 2, parsing->phi.exponent - 1};
     switch (options->tree) {
     case LIVE_TREE_HOT:
-        to = stpcpy(put_share(stpcpy(to, "hot:"), parsing->phi), ",");
+        to = stpcpy(put_share(stpcpy(to, ":"), parsing->phi), ",");
         to = put_share(to, epsilon);
-        stpcpy(to, options->miner ? options->miner == LIVE_MINER_LOSSY ? ",lossy" : ",sticky" : "");
-        return;
+        if (options->miner)
+            to = stpcpy(stpcpy(to, ","), live_word(LIVE_MINERS, options->miner));
+        break;
     case LIVE_TREE_BOUNDED:
-        *put_number(stpcpy(to, "bounded:"), options->bounded_depth) = 0;
-        return;
+        to = put_number(stpcpy(to, ":"), options->bounded_depth);
+        break;
     default:
-        stpcpy(to, options->tree == LIVE_TREE_FUNCTIONS ? "functions" : "full");
+        break;
     }
+    *to = 0;
 }
 
 static int combine(struct options_parsing *parsing, struct api_error *error)

@@ -24,12 +24,12 @@ static bool clear_tree(ref_t tree)
 {
     const uint64_t bytes = arena_head(&agent.arena)->limit;
     unsigned metrics = tree_metrics(&agent.arena, tree);
-    const enum tree_kind kind = tree_kind(&agent.arena, tree);
-    if (kind == TREE_BOUNDED || kind == TREE_FUNCTIONS) {
+    const struct tree_traits *kind = tree_traits_of(tree_kind(&agent.arena, tree));
+    if (kind->has_buffer) {
         bounded_reset(&agent.arena, tree);
         return true;
     }
-    return kind == TREE_FULL && !tree_forgets_read(&agent.arena, bytes, tree) &&
+    return kind->keeps_all && !tree_forgets_read(&agent.arena, bytes, tree) &&
            tree_scan(&agent.arena, bytes, tree, forget_node, &metrics) >= 0;
 }
 

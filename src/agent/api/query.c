@@ -4,7 +4,7 @@
 #include "agent/api/api.h"
 #include "agent/api/contexts.h"
 #include "agent/api/item.h"
-#include "base/agent_map.h"
+#include "base/system/agent_map.h"
 #include <errno.h>
 #include <limits.h>
 
@@ -66,53 +66,53 @@ struct path_query {
     struct cairn_frame frames[API_MOST_FRAMES];
 };
 
-static int tell(struct path_query *telling, const struct api_contexts *contexts, uint32_t index)
+static int visit_one(struct path_query *query, const struct api_contexts *contexts, uint32_t index)
 {
     const struct api_context *context = &contexts->contexts[index];
     struct cairn_item item = {
-        .kind = telling->kind,
+        .kind = query->kind,
         .value = context->own,
         .total = context->total,
         .error = context->error,
         .weight = context->weight,
         .depth = context->depth,
-        .frames = telling->frames,
+        .frames = query->frames,
     };
     for (; index && item.frame_count < API_MOST_FRAMES; index = contexts->contexts[index].parent)
-        telling->frames[item.frame_count++] =
-            api_frame(&telling->modules, &contexts->contexts[index].edge);
-    return telling->visit(&item, telling->context);
+        query->frames[item.frame_count++] =
+            api_frame(&query->modules, &contexts->contexts[index].edge);
+    return query->visit(&item, query->context);
 }
 
-static int visit_hottest(struct path_query *telling, const struct api_contexts *contexts,
+static int visit_hottest(struct path_query *query, const struct api_contexts *contexts,
                          unsigned most)
 {
     const size_t bytes = ((size_t)contexts->count + 1) * sizeof(uint32_t);
-    struct heap heap = {.index = agent_map_map(bytes),
-                        .by_weight = telling->kind == CAIRN_EDGES && api_has_weights()};
+    struct heap heap = {.index = agent_map(bytes),
+                        .by_weight = query->kind == CAIRN_EDGES && api_has_weights()};
     if (!heap.index)
         return -ENOMEM;
     fill(&heap, contexts);
     int visited = 0;
     while (heap.count && (!most || (unsigned)visited < most) && visited < INT_MAX) {
         visited++;
-        if (tell(telling, contexts, take_hottest(&heap)))
+        if (visit_one(query, contexts, take_hottest(&heap)))
             break;
     }
-    agent_map_unmap(heap.index, bytes);
+    agent_unmap(heap.index, bytes);
     return visited;
 }
 
-static int ask(struct path_query *telling, unsigned most)
+static int run_query(struct path_query *query, unsigned most)
 {
     struct api_contexts contexts = {0}, groups = {0};
     int result = api_contexts_read(&contexts);
-    const bool grouped = telling->kind != CAIRN_CONTEXTS;
+    const bool grouped = query->kind != CAIRN_CONTEXTS;
     if (!result && grouped)
         result = api_contexts_group(&groups, &contexts,
-                                    telling->kind == CAIRN_EDGES ? API_BY_EDGE : API_BY_FUNCTION);
+                                    query->kind == CAIRN_EDGES ? API_BY_EDGE : API_BY_FUNCTION);
     if (!result)
-        result = visit_hottest(telling, grouped ? &groups : &contexts, most);
+        result = visit_hottest(query, grouped ? &groups : &contexts, most);
     api_contexts_close(&contexts);
     api_contexts_close(&groups);
     return result;
@@ -125,17 +125,17 @@ API int cairn_hottest_1(enum cairn_kind kind, unsigned most, cairn_visit *visit,
     if (!agent.active || agent_in_vfork_child())
         return 0;
     const int saved_errno = errno;
-    struct path_query *telling = agent_map_map(sizeof *telling);
-    int result = telling ? 0 : -ENOMEM;
-    if (telling) {
-        telling->kind = kind;
-        telling->visit = visit;
-        telling->context = context;
-        result = api_modules_open(&telling->modules);
+    struct path_query *query = agent_map(sizeof *query);
+    int result = query ? 0 : -ENOMEM;
+    if (query) {
+        query->kind = kind;
+        query->visit = visit;
+        query->context = context;
+        result = api_modules_open(&query->modules);
         if (!result)
-            result = ask(telling, most);
-        api_modules_close(&telling->modules);
-        agent_map_unmap(telling, sizeof *telling);
+            result = run_query(query, most);
+        api_modules_close(&query->modules);
+        agent_unmap(query, sizeof *query);
     }
     errno = saved_errno;
     return result;

@@ -8,8 +8,8 @@
 #include "agent/api/api.h"
 #include "agent/api/contexts.h"
 #include "agent/api/snapshot_contexts.h"
-#include "base/agent_map.h"
 #include "base/now.h"
+#include "base/system/agent_map.h"
 #include "tree/copy.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -142,6 +142,7 @@ static void describe(struct picture *picture)
     to->exclude_kernel = from->exclude_kernel;
     to->forked = from->forked;
     to->start_ns = from->start_ns;
+    to->encode = from->encode; // others count on meanwhile
     atomic_store_explicit(&to->end_ns, now_ns(CLOCK_MONOTONIC), memory_order_relaxed);
     atomic_store_explicit(&to->agent_bytes,
                           atomic_load_explicit(&from->agent_bytes, memory_order_relaxed),
@@ -162,7 +163,7 @@ static int open_picture(struct picture *picture)
     const uint64_t used =
         atomic_load_explicit(&arena_head(&agent.arena)->used, memory_order_relaxed);
     picture->mapped = (used * 3 + (UINT64_C(4) << 20)) & ~(uint64_t)4095;
-    picture->process = agent_map_map(picture->mapped);
+    picture->process = agent_map(picture->mapped);
     if (!picture->process)
         return -ENOMEM;
     arena_init(&picture->arena, picture->process, sizeof *picture->process, picture->mapped);
@@ -269,7 +270,8 @@ API int cairn_snapshot_1(const char *path)
         return -EINVAL;
     if (!agent.active || agent_in_vfork_child())
         return -ENODATA;
-    if (agent.session->options.tree == LIVE_TREE_FULL && live_values(&agent.session->options) > 1)
+    if (tree_traits_of(agent.session->options.tree)->keeps_all &&
+        live_values(&agent.session->options) > 1)
         return -ENOTSUP; // a copy has one value a node
     const int saved_errno = errno;
     struct picture picture = {0};
@@ -279,7 +281,7 @@ API int cairn_snapshot_1(const char *path)
     if (!error)
         error = write_file(&picture, path);
     if (picture.process)
-        agent_map_unmap(picture.process, picture.mapped);
+        agent_unmap(picture.process, picture.mapped);
     errno = saved_errno;
     return error;
 }

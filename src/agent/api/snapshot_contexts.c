@@ -3,7 +3,7 @@
 
 #include "agent/api/snapshot_contexts.h"
 #include "agent/session/agent.h"
-#include "encode/intern.h"
+#include "encode/codebook/intern.h"
 #include <errno.h>
 #include <string.h>
 

@@ -3,9 +3,9 @@
 // For stubs of patched call sites the loader has no answer: these functions have. For all else they
 // are the loader's own.
 #include "agent/interpose/dl_interpose.h"
-#include "agent/interpose/real.h"
 #include "agent/session/agent.h"
-#include "patch/stub_cfi.h"
+#include "agent/session/real.h"
+#include "patch/stubs/stub_cfi.h"
 #include <link.h>
 #include <string.h>
 

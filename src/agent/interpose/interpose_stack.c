@@ -3,7 +3,7 @@
 // stack.
 
 #include "agent/interpose/dl_interpose.h"
-#include "agent/interpose/real.h"
+#include "agent/session/real.h"
 #include "agent/thread/thread.h"
 #include "loadmap/loadmap.h"
 #include "patch/sites.h"
@@ -162,9 +162,17 @@ INTERPOSED _Unwind_Reason_Code _Unwind_Backtrace(_Unwind_Trace_Fn function, void
     return reason;
 }
 
+// Asked for each stub that an exception goes by: dladdr() would look through all symbols.
 static bool are_of_one_library(const void *one, const void *other)
 {
+    struct module_ref module;
     Dl_info first, second;
+    bool unloading;
+    loadmap_enter();
+    const bool known = loadmap_find((uintptr_t)one, &module, &unloading);
+    loadmap_leave();
+    if (known)
+        return (uintptr_t)other >= module.start && (uintptr_t)other < module.end;
     return dladdr(one, &first) && dladdr(other, &second) && first.dli_fbase == second.dli_fbase;
 }
 

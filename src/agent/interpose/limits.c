@@ -2,11 +2,11 @@
 // The limits that a program asks for, and sets, are about its own memory: see limits.h.
 
 #include "agent/interpose/limits.h"
-#include "agent/interpose/real.h"
+#include "agent/interpose/environment.h"
 #include "agent/interpose/syscall.h"
 #include "agent/session/agent.h"
-#include "agent/session/environment.h"
-#include "base/agent_map.h"
+#include "agent/session/real.h"
+#include "base/system/agent_map.h"
 #include <errno.h>
 #include <linux/capability.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ extern char gc_hidden_begin[] __attribute__((visibility("hidden")));
 static struct {
     _Atomic bool set; // there is one, and the kernel's is another
     _Atomic uint64_t soft, hard, held;
-} told[AGENT_MAP_SUMS];
+} program_limits[AGENT_MAP_SUMS];
 
 static bool started;
 
@@ -64,8 +64,8 @@ static uint64_t smaller(uint64_t one, uint64_t other)
 // Gives the kernel the program's limit plus the agent's memory. As much of that as the process may.
 static int hold(enum agent_map_sum sum)
 {
-    const uint64_t soft = atomic_load_explicit(&told[sum].soft, memory_order_relaxed);
-    const uint64_t hard = atomic_load_explicit(&told[sum].hard, memory_order_relaxed);
+    const uint64_t soft = atomic_load_explicit(&program_limits[sum].soft, memory_order_relaxed);
+    const uint64_t hard = atomic_load_explicit(&program_limits[sum].hard, memory_order_relaxed);
     const uint64_t ours = atomic_load_explicit(&agent_map_sums[sum], memory_order_relaxed);
     // Where the soft limit of data is 0, the kernel goes by the hard one.
     const bool by_hard = sum == AGENT_MAP_DATA && soft == 0;
@@ -79,7 +79,7 @@ static int hold(enum agent_map_sum sum)
         error = change(resources[sum], &wanted, NULL);
     }
     if (!error)
-        atomic_store_explicit(&told[sum].held, wanted.rlim_cur, memory_order_relaxed);
+        atomic_store_explicit(&program_limits[sum].held, wanted.rlim_cur, memory_order_relaxed);
     return error;
 }
 
@@ -95,8 +95,9 @@ static void on_change(void)
     const int saved = errno;
     for (int sum = 0; sum < AGENT_MAP_SUMS && may_hold(); sum++) {
         uint64_t ours = 0;
-        for (int i = 0; i < TRIES && atomic_load_explicit(&told[sum].set, memory_order_relaxed) &&
-                        ours != atomic_load_explicit(&agent_map_sums[sum], memory_order_relaxed);
+        for (int i = 0;
+             i < TRIES && atomic_load_explicit(&program_limits[sum].set, memory_order_relaxed) &&
+             ours != atomic_load_explicit(&agent_map_sums[sum], memory_order_relaxed);
              i++) {
             ours = atomic_load_explicit(&agent_map_sums[sum], memory_order_relaxed);
             hold((enum agent_map_sum)sum);
@@ -107,10 +108,10 @@ static void on_change(void)
 
 static void note(enum agent_map_sum sum, const struct rlimit *limit)
 {
-    atomic_store_explicit(&told[sum].soft, limit->rlim_cur, memory_order_relaxed);
-    atomic_store_explicit(&told[sum].hard, limit->rlim_max, memory_order_relaxed);
+    atomic_store_explicit(&program_limits[sum].soft, limit->rlim_cur, memory_order_relaxed);
+    atomic_store_explicit(&program_limits[sum].hard, limit->rlim_max, memory_order_relaxed);
     const bool set = limit->rlim_cur != RLIM_INFINITY || limit->rlim_max != RLIM_INFINITY;
-    atomic_store_explicit(&told[sum].set, set, memory_order_relaxed);
+    atomic_store_explicit(&program_limits[sum].set, set, memory_order_relaxed);
     if (set)
         atomic_store_explicit(&agent_map_changed, on_change, memory_order_relaxed);
 }
@@ -149,9 +150,9 @@ void limits_start(const char *text)
 static bool is_held(enum agent_map_sum sum)
 {
     struct rlimit now;
-    return atomic_load_explicit(&told[sum].set, memory_order_relaxed) &&
+    return atomic_load_explicit(&program_limits[sum].set, memory_order_relaxed) &&
            !limits_in_kernel(resources[sum], &now) &&
-           now.rlim_cur == atomic_load_explicit(&told[sum].held, memory_order_relaxed);
+           now.rlim_cur == atomic_load_explicit(&program_limits[sum].held, memory_order_relaxed);
 }
 
 // As the program has it.
@@ -159,7 +160,7 @@ static int read_limit(enum agent_map_sum sum, struct rlimit *limit)
 {
     if (!is_held(sum))
         return limits_in_kernel(resources[sum], limit);
-    *limit = (struct rlimit){told[sum].soft, told[sum].hard};
+    *limit = (struct rlimit){program_limits[sum].soft, program_limits[sum].hard};
     return 0;
 }
 
@@ -181,7 +182,8 @@ void limits_let_go(void)
 {
     for (int sum = 0; sum < AGENT_MAP_SUMS && !seccomp_holds; sum++)
         if (is_held((enum agent_map_sum)sum))
-            change(resources[sum], &(struct rlimit){told[sum].soft, told[sum].hard}, NULL);
+            change(resources[sum],
+                   &(struct rlimit){program_limits[sum].soft, program_limits[sum].hard}, NULL);
 }
 
 void limits_take_back(void)
@@ -192,8 +194,8 @@ void limits_take_back(void)
 
 uint64_t limits_of_space(void)
 {
-    return atomic_load_explicit(&told[AGENT_MAP_SPACE].set, memory_order_relaxed)
-               ? atomic_load_explicit(&told[AGENT_MAP_SPACE].soft, memory_order_relaxed)
+    return atomic_load_explicit(&program_limits[AGENT_MAP_SPACE].set, memory_order_relaxed)
+               ? atomic_load_explicit(&program_limits[AGENT_MAP_SPACE].soft, memory_order_relaxed)
                : RLIM_INFINITY;
 }
 
@@ -205,7 +207,7 @@ bool limits_have_room_for(size_t bytes)
     const bool has_room =
         add(limits_of_space(),
             atomic_load_explicit(&agent_map_sums[AGENT_MAP_SPACE], memory_order_relaxed)) <=
-        told[AGENT_MAP_SPACE].held;
+        program_limits[AGENT_MAP_SPACE].held;
     agent_map_release(bytes, AGENT_MAP_SHARED);
     return has_room;
 }

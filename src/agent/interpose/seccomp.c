@@ -4,15 +4,15 @@
 // agent does without, or leaves the thread alone for good. The same goes for other things that they
 // forbid themselves by prctl().
 
-#include "agent/interpose/real.h"
 #include "agent/interpose/seccomp_filter.h"
 #include "agent/interpose/syscall.h"
-#include "agent/thread/interrupted.h"
+#include "agent/session/real.h"
+#include "agent/thread/interrupted_call.h"
 #include "agent/thread/signal_stack.h"
 #include "agent/thread/thread.h"
-#include "base/agent_map.h"
-#include "base/huge.h"
 #include "base/now.h"
+#include "base/system/agent_map.h"
+#include "base/system/huge.h"
 #include "loadmap/loadmap.h"
 #include <errno.h>
 #include <stdarg.h>
@@ -72,9 +72,9 @@ static struct given_up give_up(const struct sock_fprog *filter, bool everybody)
             "a program forbade itself what the clock of a thread needs (seccomp): threads that "
             "it began later were not sampled");
     }
-    given.pending = interrupted_unknown;
-    if (forbidden & FILTER_NO_PENDING && !interrupted_unknown) {
-        interrupted_unknown = true;
+    given.pending = interrupted_call_unknown;
+    if (forbidden & FILTER_NO_PENDING && !interrupted_call_unknown) {
+        interrupted_call_unknown = true;
         agent_note("a program forbade itself to ask for pending signals (seccomp): one that came "
                    "together with a sample may have failed to interrupt a system call");
     }
@@ -88,7 +88,7 @@ static void take_back(const struct given_up *given)
     huge_forbidden = given->advice;
     agent.silent = given->goodbye;
     signal_stack_forbidden = given->stacks;
-    interrupted_unknown = given->pending;
+    interrupted_call_unknown = given->pending;
     if (given->left)
         thread_list_begin_all();
     errno = saved;
@@ -137,7 +137,7 @@ static long dispatch_call(const unsigned long argument[5])
     const bool off = argument[1] == PR_SYS_DISPATCH_OFF;
     const bool left = thread && !thread->dispatched && !off && !spares_us(argument);
     if (left) {
-        agent_note("a program had system calls of a thread dispatched to itself, which was not "
+        agent_note("a program caught the system calls of a thread itself (prctl), which was not "
                    "profiled meanwhile");
         thread->dispatched = 1;
         thread_leave();

@@ -3,10 +3,10 @@
 // are really let in.
 
 #include "agent/interpose/own_signals.h"
-#include "agent/interpose/real.h"
 #include "agent/interpose/signals.h"
+#include "agent/session/real.h"
 #include "base/now.h"
-#include "base/signal_mask.h"
+#include "base/system/signal_mask.h"
 #include "patch/sites.h"
 #include <errno.h>
 #include <string.h>

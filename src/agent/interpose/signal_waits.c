@@ -2,9 +2,9 @@
 // Waiting: with another mask, which a handler that comes meanwhile runs with; and for signals.
 
 #include "agent/interpose/own_signals.h"
-#include "agent/interpose/real.h"
 #include "agent/interpose/signals.h"
-#include "agent/thread/interrupted.h"
+#include "agent/session/real.h"
+#include "agent/thread/interrupted_call.h"
 #include <errno.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -28,7 +28,7 @@ int __ppoll_chk(struct pollfd *files, nfds_t count, const struct timespec *timeo
         int result_;                                                                               \
         do                                                                                         \
             result_ = (call);                                                                      \
-        while (result_ < 0 && interrupted_too_early(set));                                         \
+        while (result_ < 0 && interrupted_call_too_early(set));                                    \
         result_;                                                                                   \
     })
 

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT
 #include "agent/interpose/signals.h"
 #include "agent/interpose/own_signals.h"
-#include "agent/interpose/real.h"
 #include "agent/interpose/syscall.h"
-#include "agent/thread/interrupted.h"
+#include "agent/session/real.h"
+#include "agent/thread/existing_threads.h"
+#include "agent/thread/interrupted_call.h"
+#include "agent/thread/signal_frame.h"
 #include "agent/thread/signal_stack.h"
 #include "base/likely.h"
 #include "base/now.h"
-#include "base/signal_mask.h"
+#include "base/system/signal_mask.h"
 #include "loadmap/loadmap.h"
 #include "patch/entries/entries.h"
 #include "patch/sites.h"
+#include "patch/write/traps.h"
 #include "unwind/arch.h"
 #include <errno.h>
 #include <stddef.h>
@@ -92,11 +95,13 @@ static void requeue_alone(int signal, siginfo_t *info)
     struct thread *thread = thread_current;
     const enum live_source source = thread ? thread->clock.source : LIVE_SOURCE_AUTO;
     if (thread)
-        clock_close(&thread->clock);
+        thread_close_clock(thread);
     drain_ticks();
     requeue(signal, info);
-    if (thread)
+    if (thread) {
         clock_reopen(&thread->clock, &agent.session->options, source);
+        thread_reopen_counters(thread);
+    }
     errno = saved_errno;
 }
 
@@ -113,26 +118,27 @@ void signals_hand_on(const struct sigaction *action, int signal, siginfo_t *info
 static void enter_handler(const struct sigaction *action, int signal, siginfo_t *info,
                           void *context)
 {
-    uint64_t blocked, also;
+    struct signal_delivery delivery = {
+        .signal = signal, .handler = (void *)action->sa_handler, .flags = action->sa_flags};
+    uint64_t also;
     sigset_t mask = ((ucontext_t *)context)->uc_sigmask;
     // Ticks by SIGTRAP go on in its handler. The other one of ours waits, as any signal does in its
     // own handler, and in handlers that interrupt that one.
     if (!(action->sa_flags & (int)SA_NODEFER) && signal != SIGTRAP)
         sigaddset(&mask, signal);
-    memcpy(&blocked, &mask, sizeof blocked); // the kernel's part of it
+    memcpy(&delivery.blocked, &mask, sizeof delivery.blocked); // the kernel's part of it
     mask = action->sa_mask;
     own_signals_strip(&mask);
     memcpy(&also, &mask, sizeof also);
-    blocked |= also;
-    switch (signal_stack_lead(context, info, signal, (void *)action->sa_handler, action->sa_flags,
-                              blocked)) {
+    delivery.blocked |= also;
+    switch (signal_stack_lead(context, info, &delivery)) {
     case SIGNAL_STACK_LED:
         return;
     case SIGNAL_STACK_FULL:
         die_of(SIGSEGV, &(siginfo_t){.si_signo = SIGSEGV, .si_code = SI_QUEUE});
         return;
     case SIGNAL_STACK_NOT_OURS:
-        signal_mask_change(SIG_SETMASK, (const sigset_t *)&blocked, NULL);
+        signal_mask_change(SIG_SETMASK, (const sigset_t *)&delivery.blocked, NULL);
         signals_hand_on(action, signal, info, context);
     }
 }
@@ -147,7 +153,7 @@ static void pass_on(int index, siginfo_t *info, void *context)
     if (thread && thread->hidden & 1u << index && !is_forced(info)) {
         // The program has it blocked: let it wait. Our ticks wait with it, until it is taken. Where
         // code is being rewritten, it comes again until that is done; later none is rewritten.
-        if (signal == SIGTRAP && !sites_hold_traps()) {
+        if (signal == SIGTRAP && !traps_hold()) {
             requeue(signal, info);
             return;
         }
@@ -164,7 +170,7 @@ static void pass_on(int index, siginfo_t *info, void *context)
     if (action.sa_flags & (int)SA_RESETHAND)
         believed[index].sa_handler = SIG_DFL;
     if (!(action.sa_flags & SA_RESTART))
-        interrupted_for_good(context);
+        interrupted_call_for_good(context);
     enter_handler(&action, signal, info, context);
 }
 
@@ -219,6 +225,15 @@ static bool skip_patch(const siginfo_t *info, void *context)
     return behind != 0;
 }
 
+static enum tick tick_of(int signal, const siginfo_t *info)
+{
+    const int counter = counter_of_tick(signal, info);
+    return counter >= 0                           ? TICK_COUNTER + (unsigned)counter
+           : counter_tick_is_offcpu(signal, info) ? TICK_OFFCPU
+           : clock_follows_wait(info)             ? TICK_WAIT
+                                                  : TICK_PERIOD;
+}
+
 static void on_signal(int signal, siginfo_t *info, void *context)
 {
     int saved_errno = errno;
@@ -227,10 +242,10 @@ static void on_signal(int signal, siginfo_t *info, void *context)
         // A synchronous tick finds the signal that has interrupted a call. Others interrupt calls
         // themselves, and the program's signal may come at any time.
         if (signal == SIGTRAP && UNLIKELY(arch_interruption(context) != ARCH_NO_CALL))
-            interrupted_by_tick(context);
-        sample_tick(context, clock_follows_wait(info) ? TICK_WAIT : TICK_PERIOD);
+            interrupted_call_by_tick(context);
+        sample_tick(context, tick_of(signal, info));
         if (signal != SIGTRAP)
-            interrupted_by_tick(context);
+            interrupted_call_by_tick(context);
         if (clock_is_last_tick(info)) {
             // It comes to a thread that waits.
             const bool fails = arch_interruption(context) == ARCH_FAILING;
@@ -266,8 +281,12 @@ static int install_handlers(void)
     // Nothing interrupts a sample.
     sigfillset(&action.sa_mask);
     for (size_t i = 0; i < OWN_SIGNALS; i++) {
-        if (REAL(sigaction)(own_signals[i], &action, &believed[i]))
+        struct sigaction before;
+        if (REAL(sigaction)(own_signals[i], &action, &before))
             return -errno;
+        // Ours stays where a recording was not left in good order.
+        if (before.sa_sigaction != on_signal)
+            believed[i] = before;
         int error = block_everything(own_signals[i]);
         if (error)
             return error;
@@ -317,8 +336,26 @@ int signals_start(void)
     return error;
 }
 
+// Ignoring a signal takes away those that wait.
+int signals_stop(void)
+{
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    int error = 0;
+    for (size_t i = 0; i < OWN_SIGNALS; i++) {
+        struct sigaction now;
+        if (REAL(sigaction)(own_signals[i], NULL, &now) || now.sa_sigaction != on_signal)
+            continue; // it is the program's already
+        if (REAL(sigaction)(own_signals[i], &ignore, NULL) ||
+            REAL(sigaction)(own_signals[i], &believed[i], NULL))
+            error = -errno;
+    }
+    return error;
+}
+
 void signals_open_thread(struct thread *thread)
 {
+    if (agent.attached)
+        return; // the program's calls that block signals are not seen: what it blocks is blocked
     sigset_t set = our_set(), before;
     signal_mask_change(SIG_UNBLOCK, &set, &before);
     thread->hidden |= own_signals_strip(&before);
@@ -330,7 +367,7 @@ static void show_beliefs(void)
     if (agent_in_vfork_child()) {
         signals_show_mask_in_vfork_child(thread_self);
     } else {
-        sites_end_traps();
+        traps_hold_for_good();
         signals_show_mask(thread_self);
     }
     for (size_t i = 0; i < OWN_SIGNALS; i++) {
@@ -348,13 +385,14 @@ static void hide_beliefs(void)
     memcpy(believed, keep, sizeof keep);
     sigset_t set = our_set();
     signal_mask_change(SIG_UNBLOCK, &set, NULL);
-    sites_release_traps();
+    traps_release();
 }
 
 void signals_before_exec(void)
 {
     sigset_t set = our_set();
     if (!agent_in_vfork_child()) {
+        thread_begin_existing_here(); // its clock must go
         // A tick that is pending over the exec would kill the new program.
         signal_mask_change(SIG_BLOCK, &set, NULL);
         thread_pause_clock();

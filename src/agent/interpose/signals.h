@@ -14,6 +14,9 @@
 // Installs the handler. Remembers what the program inherited. Not signal-safe.
 int signals_start(void);
 
+// The program has its own handlers again. Only when no tick can come any more. 0 or -errno.
+int signals_stop(void);
+
 // Makes sure that the calling thread lets our signals in, and notes in thread->hidden what the
 // program thinks.
 void signals_open_thread(struct thread *thread);
@@ -52,6 +55,8 @@ void signals_unwrap(int signal, struct sigaction *action);
 enum tick {
     TICK_PERIOD, // the thread has run for so long
     TICK_WAIT,   // it goes on after it has waited
+    TICK_OFFCPU, // the same, and the offcpu event notes it
+    TICK_COUNTER // a counter has counted a period: the first one, the others follow
 };
 
 // The tick: implemented in sample.c.

@@ -3,9 +3,9 @@
 
 #include "agent/interpose/syscall.h"
 #include "agent/interpose/limits.h"
-#include "agent/interpose/real.h"
 #include "agent/interpose/signals.h"
-#include "base/signal_mask.h"
+#include "agent/session/real.h"
+#include "base/system/signal_mask.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>

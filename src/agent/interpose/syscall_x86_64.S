@@ -42,7 +42,7 @@ syscall:
     .cfi_endproc
     .size syscall, . - syscall
 
-// A tick makes this one fail (interrupted.c), and repeating it needs the number from the code.
+// A tick makes this one fail (interrupted_call.c), and repeating it needs the number from the code.
     .p2align 4
     .type syscall_io_uring_enter, @function
 syscall_io_uring_enter:

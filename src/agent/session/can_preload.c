@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "agent/session/can_preload.h"
-#include "base/program.h"
+#include "base/system/program.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

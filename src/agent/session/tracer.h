@@ -13,7 +13,8 @@
 #define TRACER_SOON_NS UINT64_C(100000000)
 #define TRACER_LATER_NS UINT64_C(1000000000)
 
-// Whether the calling thread is traced, by a look into /proc. Signal-safe.
-bool tracer_is_present(void);
+// Whether the calling thread is traced, by a look into /proc; not by the process `but`, whose stops
+// are short (0: by any). Signal-safe.
+bool tracer_is_present(uint32_t but);
 
 #endif

@@ -18,9 +18,17 @@
 // Where a copy of the frame that a handler was entered with would begin, below `top`.
 uintptr_t signal_frame_place(const void *context, const siginfo_t *info, uintptr_t top);
 
-// Makes that copy, and changes the frame itself: returning from the signal enters `handler` there,
-// as the kernel would, with these signals blocked.
-void signal_frame_lead(void *context, siginfo_t *info, uintptr_t top, int signal, void *handler,
-                       uint64_t blocked);
+// A signal on its way to a handler of the program.
+struct signal_delivery {
+    int signal;
+    void *handler;
+    int flags;        // that it was installed with
+    uint64_t blocked; // signals, while it runs
+};
+
+// Makes that copy, and changes the frame itself: returning from the signal enters the handler
+// there, as the kernel would.
+void signal_frame_lead(void *context, siginfo_t *info, uintptr_t top,
+                       const struct signal_delivery *delivery);
 
 #endif

@@ -58,8 +58,8 @@ uintptr_t signal_frame_place(const void *context, const siginfo_t *info, uintptr
     return place_head(&parts, place_state(&parts, top));
 }
 
-void signal_frame_lead(void *context, siginfo_t *info, uintptr_t top, int signal, void *handler,
-                       uint64_t blocked)
+void signal_frame_lead(void *context, siginfo_t *info, uintptr_t top,
+                       const struct signal_delivery *delivery)
 {
     ucontext_t *ours = context;
     const struct parts parts = parts_of(ours, info);
@@ -70,13 +70,13 @@ void signal_frame_lead(void *context, siginfo_t *info, uintptr_t top, int signal
     if (parts.state)
         copy->uc_mcontext.fpregs = (fpregset_t)state;
     greg_t *registers = ours->uc_mcontext.gregs;
-    registers[REG_RIP] = (greg_t)handler;
+    registers[REG_RIP] = (greg_t)delivery->handler;
     registers[REG_RSP] = (greg_t)head;
-    registers[REG_RDI] = signal;
+    registers[REG_RDI] = delivery->signal;
     registers[REG_RSI] = (greg_t)(head + (uintptr_t)((const char *)info - parts.head));
     registers[REG_RDX] = (greg_t)copy;
     registers[REG_RAX] = 0;
     registers[REG_EFL] &= ~FLAGS_CLEARED;
     ours->uc_mcontext.fpregs = NULL; // none: the handler begins with those of a new program
-    memcpy(&ours->uc_sigmask, &blocked, sizeof blocked);
+    memcpy(&ours->uc_sigmask, &delivery->blocked, sizeof delivery->blocked);
 }

@@ -2,7 +2,7 @@
 #include "agent/thread/signal_stack.h"
 #include "agent/interpose/syscall.h"
 #include "agent/thread/signal_frame.h"
-#include "base/agent_map.h"
+#include "base/system/agent_map.h"
 #include "unwind/arch.h"
 #include "unwind/stack.h"
 #include <errno.h>
@@ -66,7 +66,7 @@ static stack_t believed(void)
 static bool map_stack(struct thread *thread)
 {
     const size_t bytes = stack_bytes();
-    void *memory = agent_map_map(bytes);
+    void *memory = agent_map(bytes);
     if (!memory)
         return false;
     atomic_fetch_add_explicit(&agent.process->agent_bytes, TOUCHED_BYTES, memory_order_relaxed);
@@ -77,7 +77,8 @@ static bool map_stack(struct thread *thread)
 void signal_stack_open(struct thread *thread)
 {
     const struct unwind_bounds *stack = &thread->signal_stack;
-    if (signal_stack_forbidden || arch_protects_returns() || (!stack->high && !map_stack(thread)))
+    if (signal_stack_forbidden || agent.attached || arch_protects_returns() ||
+        (!stack->high && !map_stack(thread)))
         return;
     const stack_t ours = {.ss_sp = (void *)stack->low, .ss_size = stack->high - stack->low};
     stack_t before;
@@ -153,22 +154,23 @@ INTERPOSED int sigaltstack(const stack_t *wanted, stack_t *before)
     return result;
 }
 
-enum signal_stack_route signal_stack_lead(void *context, siginfo_t *info, int signal, void *handler,
-                                          int flags, uint64_t blocked)
+enum signal_stack_route signal_stack_lead(void *context, siginfo_t *info,
+                                          const struct signal_delivery *delivery)
 {
+    const bool wants_alternate = delivery->flags & SA_ONSTACK;
     const struct unwind_bounds *alternate = &stack_alternate;
     const uintptr_t sp = *(uintptr_t *)((char *)context + arch_context_offset(ARCH_SP)),
                     below = sp - SIGNAL_FRAME_RED_ZONE;
     // Relaxed: the runtime's stacks come later than the runtime.
     if (!is_on(&stack_of_handlers, (uintptr_t)context) ||
-        (!alternate->high && flags & SA_ONSTACK &&
+        (!alternate->high && wants_alternate &&
          atomic_load_explicit(&signal_stack_is_shared, memory_order_relaxed)))
         return SIGNAL_STACK_NOT_OURS;
-    const bool enters = flags & SA_ONSTACK && alternate->high && !is_on(alternate, below);
+    const bool enters = wants_alternate && alternate->high && !is_on(alternate, below);
     const uintptr_t top = enters ? alternate->high : below;
     if ((enters || is_on(alternate, sp)) &&
         !is_on(alternate, signal_frame_place(context, info, top)))
         return SIGNAL_STACK_FULL;
-    signal_frame_lead(context, info, top, signal, handler, blocked);
+    signal_frame_lead(context, info, top, delivery);
     return SIGNAL_STACK_LED;
 }

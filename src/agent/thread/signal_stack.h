@@ -32,7 +32,7 @@ void signal_stack_open(struct thread *thread);
 // The thread ends: the kernel gets to know the program's own stack again.
 void signal_stack_close(struct thread *thread);
 
-// There is such a runtime in the process. Set once, by whoever finds it.
+// There is such a runtime in the process. Set once, by the thread that finds it.
 extern _Atomic bool signal_stack_is_shared;
 
 // The program may not register stacks any more (seccomp): the present one stays.
@@ -44,9 +44,9 @@ enum signal_stack_route {
     SIGNAL_STACK_FULL,     // there is no room for it: the kernel would end the program
 };
 
-// A signal that was entered on our stack is for a handler of the program, which has asked for
-// `flags`, and for these signals to be blocked. Signal-safe.
-enum signal_stack_route signal_stack_lead(void *context, siginfo_t *info, int signal, void *handler,
-                                          int flags, uint64_t blocked);
+// A signal that was entered on our stack is for a handler of the program. Signal-safe.
+struct signal_delivery;
+enum signal_stack_route signal_stack_lead(void *context, siginfo_t *info,
+                                          const struct signal_delivery *delivery);
 
 #endif

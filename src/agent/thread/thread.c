@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "agent/thread/thread.h"
 #include "agent/interpose/limits.h"
-#include "agent/interpose/real.h"
 #include "agent/interpose/signals.h"
+#include "agent/session/real.h"
 #include "agent/session/tracer.h"
+#include "agent/thread/existing_threads.h"
 #include "agent/thread/signal_stack.h"
-#include "base/agent_map.h"
 #include "base/now.h"
-#include "base/signal_mask.h"
+#include "base/system/agent_map.h"
+#include "base/system/signal_mask.h"
 #include "event/event.h"
 #include "loadmap/loadmap.h"
 #include "track/context_id/thread_creation.h"
@@ -73,12 +74,12 @@ static void adopt(struct thread *thread)
     tracked_adopt(&thread->tracked);
 }
 
-struct thread *thread_adopt(void)
+struct thread *thread_adopt(const void *ucontext)
 {
     struct thread *thread = thread_self;
     // Acquire: the thread that has begun it has written all that the tick needs.
     if (!thread || !atomic_load_explicit(&thread->begun, memory_order_acquire))
-        return NULL;
+        return thread_begin_existing(ucontext);
     adopt(thread);
     return thread;
 }
@@ -105,6 +106,25 @@ static int equip(struct thread *thread)
     return 0;
 }
 
+static bool has_counters(const struct live_options *options)
+{
+    return options->counter_count || live_has(options, LIVE_EVENT_OFFCPU);
+}
+
+// A thread without counters is profiled all the same.
+static void open_counters(struct thread *thread)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    const pid_t number = thread == thread_self ? 0 : thread->id;
+    const int error = counters_open(&thread->counters, number, &agent.session->options);
+    if (!error || atomic_flag_test_and_set(&told))
+        return;
+    agent_note(error == -ENOMEM ? "threads had no counters: the limit of locked memory "
+                                  "(kernel.perf_event_mlock_kb, ulimit -l) was reached"
+                                : "threads had no counters: the kernel refused them, as it does "
+                                  "when a program gives up its rights");
+}
+
 // Starts to profile a thread. On failure it runs on, unprofiled.
 static int begin_thread(struct thread *thread)
 {
@@ -124,6 +144,8 @@ static int begin_thread(struct thread *thread)
                                       : clock_open_for(&thread->clock, thread->id, options, first);
     if (!error)
         publish_source(&thread->clock);
+    if (!error && has_counters(options))
+        open_counters(thread);
     // Release: a tick that finds it finds all of the above.
     atomic_store_explicit(&thread->begun, 1, memory_order_release);
     return error;
@@ -146,6 +168,7 @@ static bool begin_later_thread(struct thread *thread)
 static void start_clock(struct thread *thread, uint64_t began, uint64_t *startup)
 {
     const struct live_options *options = &agent.session->options;
+    counters_go(&thread->counters, options);
     if (!needs_clock(options))
         return;
     const uint64_t now = event_clock(thread);
@@ -171,7 +194,7 @@ static void give_up_thread(struct thread *thread)
     if (thread == thread_self)
         thread_current = NULL;
     atomic_signal_fence(memory_order_seq_cst);
-    clock_close(&thread->clock);
+    thread_close_clock(thread);
     close_tracker(thread);
     if (!thread->record)
         return;
@@ -191,7 +214,8 @@ static void stop_thread(struct thread *thread)
     const uint64_t end = !event_of(event)->by_clock ? 0 : clock_now(event);
     if (event_of(event)->by_clock)
         thread_count_switches(thread, end);
-    clock_close(&thread->clock);
+    thread_settle_counters(thread);
+    thread_close_clock(thread);
     if (agent.session->options.burst_interval_ns)
         thread->record->pending = tracker->owed(&thread->tracked);
     if (event_of(event)->by_clock) {
@@ -223,9 +247,13 @@ void thread_retire(bool everybody)
 
 void thread_end(struct thread *thread)
 {
+    const bool stays = agent_visit();
     thread_list_remove(thread); // from here on no other thread begins or wakes it
-    if (atomic_load_explicit(&thread->begun, memory_order_acquire))
+    if (!stays)
+        thread_close_clock(thread);
+    else if (atomic_load_explicit(&thread->begun, memory_order_acquire))
         stop_thread(thread);
+    agent_visit_ends();
     tracker_leave();
     context_id_end_thread();
     signal_stack_close(thread);
@@ -234,7 +262,7 @@ void thread_end(struct thread *thread)
     thread_give(thread);
 }
 
-static struct unwind_bounds main_stack(void)
+struct unwind_bounds thread_main_stack(void)
 {
     extern void *__libc_stack_end; // set by the loader: the stack pointer at the first instruction
     struct rlimit limit;
@@ -252,6 +280,7 @@ static bool know_thread(struct thread *thread, struct unwind_bounds stack)
     thread->id = (pid_t)syscall(SYS_gettid);
     thread->stack = stack;
     thread->handle = pthread_self();
+    thread->recording = agent.recording;
     thread_self = thread;
     signals_open_thread(thread);
     signal_stack_open(thread);
@@ -266,15 +295,18 @@ void thread_enter(struct thread *thread, struct unwind_bounds stack)
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
     creation_current = thread->creator;
     context_id_begin_thread((uintptr_t)thread->start);
-    const bool profiled = know_thread(thread, stack) && begin_later_thread(thread);
-    if (!profiled && agent.active)
+    // One visit for all of it: between two, the recording may end, and another one begin.
+    const bool stays = agent_visit();
+    const bool profiled = know_thread(thread, stack) && stays && begin_later_thread(thread);
+    if (!profiled && stays && agent.active)
         give_up_thread(thread);
     thread_end_expect(thread);
-    if (profiled)
+    if (profiled) {
         tracker_enter((uintptr_t)thread->start, stack);
-    pthread_setcancelstate(cancellable, NULL);
-    if (profiled)
         start_clock(thread, 0, NULL);
+    }
+    agent_visit_ends();
+    pthread_setcancelstate(cancellable, NULL);
     errno = saved_errno;
 }
 
@@ -284,7 +316,7 @@ static struct unwind_bounds loading_stack(void)
     pthread_attr_t attributes;
     if ((pid_t)syscall(SYS_gettid) == now_process() ||
         pthread_getattr_np(pthread_self(), &attributes))
-        return main_stack();
+        return thread_main_stack();
     void *low = NULL;
     size_t bytes = 0;
     pthread_attr_getstack(&attributes, &low, &bytes);
@@ -294,8 +326,24 @@ static struct unwind_bounds loading_stack(void)
 
 static void before_fork(void)
 {
+    thread_begin_existing_here();
     exec_before_fork();
     trackers_before_fork();
+}
+
+// libc does not forget them again.
+static void notice_forks(void)
+{
+    static bool noticed;
+    if (!noticed)
+        pthread_atfork(before_fork, trackers_after_fork_in_parent, agent_after_fork);
+    noticed = true;
+}
+
+int thread_arm_attached(void)
+{
+    notice_forks();
+    return thread_end_start();
 }
 
 int thread_arm(void)
@@ -303,7 +351,7 @@ int thread_arm(void)
     int error = thread_end_start();
     if (error)
         return error;
-    pthread_atfork(before_fork, trackers_after_fork_in_parent, agent_after_fork);
+    notice_forks();
     struct thread *thread = thread_take();
     if (!thread)
         return -ENOMEM;
@@ -332,6 +380,58 @@ void thread_begin_late(struct thread *thread)
         give_up_thread(thread);
     else
         start_clock(thread, UINT64_MAX, NULL); // its time before is not recorded
+}
+
+void thread_renew(struct thread *thread)
+{
+    close_tracker(thread); // of the last recording
+    *thread = (struct thread){.signal_stack = thread->signal_stack,
+                              .newer = thread->newer,
+                              .older = thread->older,
+                              .recording = agent.recording,
+                              .id = thread->id};
+}
+
+int thread_open_clock(struct thread *thread)
+{
+    const struct live_options *options = &agent.session->options;
+    thread->wall = clock_now(LIVE_EVENT_WALL);
+    thread->last = options->event == LIVE_EVENT_CPU ? clock_cpu_of(thread->id) : thread->wall;
+    const int error = clock_open_for(&thread->clock, thread->id, options, options->period_ns);
+    if (error)
+        return error;
+    publish_source(&thread->clock);
+    clock_go(&thread->clock, options);
+    return 0;
+}
+
+int thread_equip_late(struct thread *thread, uint64_t last, uint64_t wall)
+{
+    const int error = equip(thread);
+    if (error)
+        return error;
+    thread->record->charged = last;
+    thread->last = last - thread->last;
+    thread->wall = wall - thread->wall;
+    switches_begin(&thread->switches, last, true);
+    adopt(thread);
+    atomic_store_explicit(&thread->begun, 1, memory_order_release);
+    return 0;
+}
+
+void thread_close_clock(struct thread *thread)
+{
+    clock_close(&thread->clock);
+    counters_close(&thread->counters);
+}
+
+// Its frames stay, for the stub may be on its way.
+void thread_abandon(struct thread *thread)
+{
+    atomic_store_explicit(&thread->begun, 0, memory_order_relaxed);
+    if (thread->record)
+        walk_abandon(&thread->tracked.walker);
+    thread->record = NULL;
 }
 
 void thread_rest(struct thread *thread)
@@ -379,7 +479,7 @@ void thread_after_fork(void)
     // The parent's clock is not ours. The marker on our copy of the stack goes.
     atomic_store_explicit(&thread->begun, 0, memory_order_relaxed);
     atomic_store_explicit(&thread->idle, 0, memory_order_relaxed);
-    clock_close(&thread->clock);
+    thread_close_clock(thread);
     close_tracker(thread);
     thread_current = NULL;
     thread->record = NULL;
@@ -397,15 +497,28 @@ uint64_t thread_charged(void)
     return thread_current ? thread_current->last : 0;
 }
 
+void thread_reopen_counters(struct thread *thread)
+{
+    const struct live_options *options = &agent.session->options;
+    if (!has_counters(options))
+        return;
+    open_counters(thread);
+    counters_go(&thread->counters, options);
+}
+
 void thread_pause_clock(void)
 {
-    if (thread_current)
-        clock_close(&thread_current->clock);
+    if (!thread_current)
+        return;
+    thread_settle_counters(thread_current);
+    thread_close_clock(thread_current);
 }
 
 void thread_resume_clock(void)
 {
     const struct live_options *options = &agent.session->options;
+    if (thread_current)
+        thread_reopen_counters(thread_current);
     if (thread_current && needs_clock(options) && !atomic_load(&thread_current->idle) &&
         !clock_open(&thread_current->clock, options, options->period_ns))
         clock_go(&thread_current->clock, options);

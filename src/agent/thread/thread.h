@@ -5,7 +5,9 @@
 // The threads of the program: each has a clock, a tracker's state and a tree.
 
 #include "agent/session/agent.h"
+#include "agent/thread/timeline.h"
 #include "event/clock.h"
+#include "event/counter.h"
 #include "event/cpu_guess.h"
 #include "event/switches.h"
 #include "track/context_id/context_id.h"
@@ -17,11 +19,13 @@
 struct thread {
     struct tracked tracked;
     struct thread_clock clock;
+    struct counters counters;
     struct switches switches;
     struct live_thread *record;
     // The event's clock at the last sample. May lie before its beginning (see pending in live.h),
     // so differences are what counts.
     uint64_t last;
+    uint64_t moment;        // CLOCK_MONOTONIC at the sample that it takes, or took last
     struct cpu_guess guess; // of that clock, where it is the CPU's
     uint64_t wall;          // up to where wall time is charged, if it is recorded beside CPU time
     uint64_t
@@ -29,6 +33,8 @@ struct thread {
     uint64_t tracer_ns; // when it looks for a tracer again
     ref_t last_node;    // the node of the last sample
     uint32_t due;       // a tick has come while a block was being counted: sample_late()
+    uint32_t asked;     // where it waits, and has closed its clock: no tick is on its way to it
+    uint32_t recording; // agent.recording when it was known
     uint32_t hidden;    // signals of ours that the program believes to have blocked: see signals.c
     pid_t masked_child; // of vfork, that has its mask for real: its parent's beliefs hold no longer
     _Atomic uint32_t last_ticks; // by hand, that it has taken: its own handler counts
@@ -52,13 +58,15 @@ struct thread {
     uint32_t phase_depth;
     uint16_t phases[THREAD_PHASES];
     // Of the tree that it has; PHASE_UNSURE: it must be looked at again. Relaxed: the owner writes
-    // it, and whoever names the thread, after the name.
+    // it, and a thread that names this one, after the name.
     _Atomic uint16_t record_phase;
     uint64_t record_samples;      // that the tree had before it
     char name[THREAD_NAME_BYTES]; // that the program gave it; empty: none
     pthread_t handle;             // its name for the program
     struct thread *newer, *older; // among those that are alive: thread_list.c
     struct thread *next;          // in the pool of unused ones
+    // A handler of ours is at work in it. Sequentially consistent, with agent.left.
+    _Atomic uint32_t sampling;
 };
 
 // The calling thread; NULL if we do not know it.
@@ -69,14 +77,16 @@ extern __thread struct thread *thread_current;
 
 // Once, in the thread that loads us: from here on threads are known. 0 or -errno.
 int thread_arm(void);
+// The same without that thread, which is met as all others are. Each time.
+int thread_arm_attached(void);
 
 // Begins to profile that thread at once. Its time before (loading libraries) is charged to the
 // root: its clock began at `began`. 0 or -errno.
 int thread_start_main(uint64_t began);
 
-// For a tick that finds no thread_current: the calling thread, if another one has begun it.
-// Signal-safe.
-struct thread *thread_adopt(void);
+// For a tick that finds no thread_current: the calling thread, if another one has begun it, or if
+// it is to make itself known (existing_threads.h). Signal-safe.
+struct thread *thread_adopt(const void *ucontext);
 
 // It has a longer period than was asked for, because it is switched often. Signal-safe.
 static inline bool thread_is_sparse(const struct thread *thread)
@@ -127,6 +137,28 @@ void thread_list_after_fork(void);
 // signal-safe, but for the calling one.
 void thread_set_name(struct thread *thread, const char *name);
 void thread_list_set_name(pthread_t handle, const char *name);
+
+// Those that are alive, in normal context: the one of this number; what is to be done with each;
+// and whose thread is gone goes.
+struct thread *thread_list_find(pid_t id);
+void thread_list_each(void (*visit)(struct thread *thread));
+void thread_list_forget_dead(void);
+
+// For threads that were there before the agent (existing_threads.h), by another thread: as it was
+// taken, but for its place in the list; its clock; and the end of that, and of the marker.
+void thread_renew(struct thread *thread);
+int thread_open_clock(struct thread *thread); // 0 or -errno
+void thread_close_clock(struct thread *thread);
+void thread_abandon(struct thread *thread);
+// By itself: a tree and a tracker. Its time is charged from these clocks on. 0 or -errno.
+// Signal-safe.
+int thread_equip_late(struct thread *thread, uint64_t last, uint64_t wall);
+// Time that no sample came for, of all threads but those that wait.
+void thread_settle_living(void);
+// That of the first thread of the process. Signal-safe.
+struct unwind_bounds thread_main_stack(void);
+// Neither ends of threads nor forks are noticed from now on.
+void thread_end_stop(void);
 
 // The recording begins, or continues after a pause, in all threads. In normal context.
 void thread_list_begin_all(void);
@@ -182,18 +214,38 @@ void thread_leave_record(struct thread *thread);
 // was one.
 void thread_settle(struct live_thread *record, ref_t node, uint64_t rest);
 
-// The same for wall time beside CPU time, up to now; to an existing node.
-void thread_charge_wall(struct live_thread *record, ref_t node, uint64_t rest);
+// The same for wall time beside CPU time, up to `when` (CLOCK_MONOTONIC); to an existing node.
+void thread_charge_wall(struct live_thread *record, ref_t node, uint64_t rest, uint64_t when);
 
-// A cost by the clock. Signal-safe; the owner of the tree alone.
-static inline void thread_charge(struct live_thread *record, ref_t node, uint64_t weight)
+// A cost by the clock, at a time (CLOCK_MONOTONIC). Signal-safe; the owner of the tree alone.
+static inline void thread_charge(struct live_thread *record, ref_t node, uint64_t weight,
+                                 uint64_t when)
 {
     const unsigned value = live_time_value(&agent.session->options);
     if (value)
         tree_add(&agent.arena, node, value, weight);
     else
         tree_charge(&agent.arena, record->tree, node, weight);
+    timeline_note(record, node, 0, weight, when);
 }
+
+// The same of a counter.
+static inline void thread_charge_count(struct live_thread *record, ref_t node, unsigned counter,
+                                       uint64_t weight)
+{
+    const unsigned value = live_counter_value(&agent.session->options) + counter;
+    if (value)
+        tree_add(&agent.arena, node, value, weight);
+    else
+        tree_charge(&agent.arena, record->tree, node, weight);
+}
+
+// Opens the calling thread's counters again that were closed. Signal-safe.
+void thread_reopen_counters(struct thread *thread);
+
+// Charges what counters have counted since the last sample of the calling thread, to the node of that
+// sample. In normal context.
+void thread_settle_counters(struct thread *thread);
 
 // The time that is not charged yet, now. A guess of the clock may have charged a little too much:
 // then nothing.
@@ -206,6 +258,10 @@ void thread_after_fork(void);
 // which is where the program was. In sample.c; in normal context, at the end of such an event. Node
 // 0: there is none, the next sample has it.
 void sample_late(struct thread *thread, ref_t node);
+
+// The calling thread waits in a system call, and has been led here, with signals blocked: its last
+// sample, and the end of its clock. In sample.c.
+void sample_waiting(void *ucontext);
 
 // Around exec, where a tick would find no handler any more.
 void thread_pause_clock(void);

@@ -14,8 +14,7 @@ struct context_id thread_context(uintptr_t pc, uintptr_t sp, uintptr_t bp)
     const struct thread *thread = thread_self;
     const struct context_place place = {
         .pc = pc, .sp = sp, .bp = bp, .stack = thread ? thread->stack : (struct unwind_bounds){0}};
-    if (!context_id_known(place.pc, place.sp, &value))
-        value = context_id_here(&place);
+    value = context_id_here(&place);
     errno = saved_errno;
     return value;
 }

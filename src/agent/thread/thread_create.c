@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The ways to make a thread.
 
-#include "agent/interpose/real.h"
+#include "agent/session/real.h"
 #include "agent/thread/thread.h"
 #include "track/calls/calls.h"
 #include <pthread.h>
 #include <threads.h>
 
-// The thread's descriptor lies at the top of its stack, whoever allocated it.
+// The thread's descriptor lies at the top of its stack, also if the program allocated that.
 static struct unwind_bounds thread_stack(const struct thread *thread)
 {
     uintptr_t high = (uintptr_t)pthread_self();

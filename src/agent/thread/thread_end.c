@@ -3,7 +3,7 @@
 // after those of the program. There are PTHREAD_KEYS_MAX keys, and the program may want all of
 // them: then it gets ours, and threads that begin later end in a frame of ours.
 
-#include "agent/interpose/real.h"
+#include "agent/session/real.h"
 #include "agent/thread/thread.h"
 #include <errno.h>
 #include <limits.h>
@@ -47,6 +47,11 @@ static bool give_up_key(void)
 {
     return atomic_exchange_explicit(&has_key, false, memory_order_relaxed) &&
            pthread_key_delete(end_key) == 0;
+}
+
+void thread_end_stop(void)
+{
+    give_up_key();
 }
 
 INTERPOSED int pthread_key_create(pthread_key_t *key, void (*destructor)(void *))

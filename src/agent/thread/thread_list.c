@@ -2,6 +2,7 @@
 // The threads that are alive and known, so that a recording can begin when they run already.
 
 #include "agent/thread/thread.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -151,12 +152,52 @@ void thread_list_stop_clocks(void)
     if (!enter())
         return;
     for (struct thread *thread = newest; thread; thread = thread->older)
-        if (thread != thread_self)
+        if (thread != thread_self) {
             clock_take_away(&thread->clock);
+            counters_take_away(&thread->counters);
+        }
     for (struct thread *thread = newest; thread; thread = thread->older)
         if (thread != thread_self)
             wait_for_ticks(thread);
     pthread_mutex_unlock(&lock);
+}
+
+struct thread *thread_list_find(pid_t id)
+{
+    if (!enter())
+        return NULL;
+    struct thread *thread = newest;
+    while (thread && thread->id != id)
+        thread = thread->older;
+    pthread_mutex_unlock(&lock);
+    return thread;
+}
+
+void thread_list_each(void (*visit)(struct thread *thread))
+{
+    if (!enter())
+        return;
+    for (struct thread *thread = newest; thread; thread = thread->older)
+        visit(thread);
+    pthread_mutex_unlock(&lock);
+}
+
+static bool is_dead(const struct thread *thread)
+{
+    return syscall(SYS_tgkill, agent.pid, thread->id, 0) && errno == ESRCH;
+}
+
+void thread_list_forget_dead(void)
+{
+    struct thread *thread = newest;
+    while (thread) {
+        struct thread *const next = thread->older;
+        if (is_dead(thread)) {
+            thread_list_remove(thread);
+            thread_give(thread);
+        }
+        thread = next;
+    }
 }
 
 void thread_list_wake_all(void)

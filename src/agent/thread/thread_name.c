@@ -2,7 +2,7 @@
 // The names that a program gives to its threads: by pthread_setname_np(), or by prctl(), which
 // interpose/syscall.c sees. A thread with another name has another tree: see thread_record.c.
 
-#include "agent/interpose/real.h"
+#include "agent/session/real.h"
 #include "agent/thread/thread.h"
 #include <pthread.h>
 #include <string.h>

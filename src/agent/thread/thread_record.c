@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The trees of threads, and what is charged to them outside of samples.
 
-#include "agent/interpose/real.h"
-#include "agent/session/phase.h"
-#include "base/signal_mask.h"
+#include "agent/session/real.h"
+#include "agent/thread/phase.h"
+#include "base/system/signal_mask.h"
 #include "event/event.h"
 #include "loadmap/loadmap.h"
 #include <signal.h>
@@ -252,13 +252,13 @@ void thread_settle(struct live_thread *record, ref_t node, uint64_t rest)
         node = tree_unplaced(&agent.arena, record->tree, tree_root(&agent.arena, record->tree));
     // A handler of the program's may come, and its calls must not enter a tree that changes.
     struct calls_thread *held = tracked_hold();
-    thread_charge(record, node, rest);
+    thread_charge(record, node, rest, timeline_now());
     tracked_release(held);
     record->stats.cost_ns += rest;
     record->stats.residue_ns += rest;
 }
 
-void thread_charge_wall(struct live_thread *record, ref_t node, uint64_t rest)
+void thread_charge_wall(struct live_thread *record, ref_t node, uint64_t rest, uint64_t when)
 {
     const struct live_options *options = &agent.session->options;
     if (!live_has_wall_beside(options) || (int64_t)rest <= 0)
@@ -266,6 +266,7 @@ void thread_charge_wall(struct live_thread *record, ref_t node, uint64_t rest)
     if (!node)
         node = tree_unplaced(&agent.arena, record->tree, tree_root(&agent.arena, record->tree));
     tree_add(&agent.arena, node, live_time_value(options) + 1, rest);
+    timeline_note(record, node, 1, rest, when);
 }
 
 // The time that is not charged yet. A guess of the clock may have charged a little too much: then
@@ -290,9 +291,10 @@ static void settle_living(struct live_thread *record, pid_t self)
     // without it.
     const unsigned value = live_time_value(&agent.session->options);
     if (rest && tree_charge_late(&agent.arena, record->tree, record->last_node, value, rest)) {
+        timeline_write_late(record, record->last_node, rest);
         record->stats.cost_ns += rest;
         record->stats.residue_ns += rest;
-    } else if (rest && tree_kind(&agent.arena, record->tree) > TREE_HOT) {
+    } else if (rest && tree_traits_of(tree_kind(&agent.arena, record->tree))->has_buffer) {
         thread_settle(record, 0, rest);
     }
 }
@@ -309,7 +311,7 @@ static void settle_others(void)
                                                     memory_order_acquire, memory_order_relaxed)) {
             if (record->pending)
                 thread_settle(record, record->last_node, record->pending);
-            thread_charge_wall(record, record->last_node, record->pending_wall);
+            thread_charge_wall(record, record->last_node, record->pending_wall, timeline_now());
             record->pending = record->pending_wall = 0;
             atomic_store_explicit(&record->owned, 0, memory_order_release);
         } else {
@@ -370,24 +372,45 @@ void thread_review_clock(struct thread *thread, uint64_t now)
     cpu_guess_ask_next(&thread->guess);
 }
 
+void thread_settle_living(void)
+{
+    settle_others();
+}
+
+static void settle_counters(struct thread *thread)
+{
+    const uint64_t all = UINT64_MAX;
+    uint64_t before;
+    if (!thread->counters.count && !thread->counters.has_offcpu)
+        return;
+    signal_mask_change(SIG_SETMASK, &all, &before);
+    thread_settle_counters(thread);
+    signal_mask_release(&before);
+}
+
 void thread_settle_all(void)
 {
+    if (agent_is_recording() && live_has(&agent.session->options, LIVE_EVENT_OFFCPU))
+        ask_waiting();
+    if (thread_current)
+        settle_counters(thread_current);
     if (!agent_is_recording() || !event_of(agent.session->options.event)->by_clock)
         return;
-    if (live_has(&agent.session->options, LIVE_EVENT_WALL))
+    if (live_has(&agent.session->options, LIVE_EVENT_WALL) &&
+        !live_has(&agent.session->options, LIVE_EVENT_OFFCPU))
         ask_waiting();
     // Blocked for the moment: a sample in between would be charged twice.
     const uint64_t all = UINT64_MAX;
     uint64_t before;
     signal_mask_change(SIG_SETMASK, &all, &before);
     struct thread *thread = thread_current;
-    if (thread) {
+    if (thread && thread->record) {
         uint64_t now = clock_now(agent.session->options.event);
         thread_settle(thread->record, thread->last_node, thread_unsettled(thread, now));
         thread->last = now;
         thread_count_switches(thread, now);
         now = clock_now(LIVE_EVENT_WALL);
-        thread_charge_wall(thread->record, thread->last_node, now - thread->wall);
+        thread_charge_wall(thread->record, thread->last_node, now - thread->wall, now);
         thread->wall = now;
     }
     settle_others();

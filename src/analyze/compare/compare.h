@@ -14,7 +14,7 @@
 //           │                         main>b>c  1,000   1,040
 //           c                         main>d        2       -   not in the approximation: uncovered
 
-#include "analyze/child_index.h"
+#include "analyze/index/child_index.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -41,7 +41,9 @@ struct compare_tree {
     size_t function_count, function_capacity;
     struct child_index by_edge;
     struct hash_index by_name;
-    int64_t made_up[2]; // what a side's contexts have more than there was: their errors add up
+    // By how much the sum of a side's contexts exceeds what was charged: their errors add up.
+    // Negative: it is less, as some are left out.
+    int64_t made_up[2];
 };
 
 struct compare_tree *compare_tree_new(void); // with its root, and function 0: no function
@@ -50,6 +52,10 @@ uint32_t compare_function(struct compare_tree *tree, const char *name, uint32_t 
 // The child of a context, made if it is new. `side` has it from now on.
 uint32_t compare_child(struct compare_tree *tree, uint32_t parent, uint32_t site, uint32_t function,
                        enum compare_side side);
+
+// Leaves of a side the contexts that have at least this weight, and their callers. How many with
+// weight it took away; they stay in the total.
+size_t compare_prune(struct compare_tree *tree, enum compare_side side, double least);
 
 #define COMPARE_THRESHOLDS 16 // at most
 

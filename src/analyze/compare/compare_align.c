@@ -2,7 +2,7 @@
 
 #include "analyze/compare/compare_align.h"
 #include "analyze/compare/compare_modules.h"
-#include "analyze/hot.h"
+#include "analyze/views/hot.h"
 #include "base/memory.h"
 #include "base/text/text.h"
 
@@ -279,21 +279,10 @@ static bool project(struct projection *projection, struct aligning sides[2])
     return true;
 }
 
-static char *list_metrics(const struct profile *profile)
+static int no_common_metric(const struct analysis *exact, const struct analysis *approx,
+                            char **error)
 {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *out = memory_checked(open_memstream(&text, &bytes));
-    for (unsigned i = 0; i < profile->metric_count; i++)
-        fprintf(out, "%s%s (%s)", i ? ", " : "", profile->metrics[i].name,
-                profile->metrics[i].unit);
-    fclose(out);
-    return memory_checked(text);
-}
-
-static int no_common_metric(const struct profile *exact, const struct profile *approx, char **error)
-{
-    char *one = list_metrics(exact), *other = list_metrics(approx);
+    char *one = analysis_list_metrics(exact), *other = analysis_list_metrics(approx);
     if (asprintf(error, "these profiles have no metric in common: the first has %s, the second %s",
                  one, other) < 0)
         memory_checked(NULL);
@@ -328,7 +317,7 @@ static int choose_metric(struct alignment *alignment, const struct analysis *exa
                     find_common_metric(alignment, one, other, false)))
         return 0;
     if (!metric)
-        return no_common_metric(one, other, error);
+        return no_common_metric(exact, approx, error);
     const char *comma = strchr(metric, ',');
     for (unsigned side = 0; side < 2; side++) {
         char *name = comma && side == EXACT

@@ -59,6 +59,7 @@ static void put_side(struct json *json, const struct comparison *comparison, enu
     json_put_unsigned(json, "hot_contexts", result->hot[side]);
     json_put_unsigned(json, "outside", result->outside[side]);
     json_put_unsigned(json, "left_out", comparison->alignment->left_out[side]);
+    json_put_unsigned(json, "pruned", side == APPROX ? comparison->pruned : 0);
     char *few = compare_few(comparison, side);
     json_put_bool(json, "few_samples", few != NULL); // what differs may do so by chance
     free(few);

@@ -14,6 +14,7 @@ struct comparison {
     const struct compare_options *options;
     char *const *thresholds; // as the user said them: keys in JSON
     const struct compare_result *result;
+    size_t pruned; // contexts of the approximation that a report does not show either
 };
 
 void compare_print(FILE *out, const struct text_style *style, const struct comparison *comparison);

@@ -153,6 +153,15 @@ static void print_ground(FILE *out, const struct comparison *comparison)
     }
 }
 
+static void print_pruned(FILE *out, const struct comparison *comparison)
+{
+    if (comparison->pruned > 0)
+        fprintf(out,
+                "%s context%s that a report does not show left out of the approximation "
+                "(--monitored compares all).\n",
+                text_count(comparison->pruned).text, text_plural(comparison->pruned));
+}
+
 static void print_measures(FILE *out, const struct text_style *style,
                            const struct comparison *comparison)
 {
@@ -170,21 +179,21 @@ static void print_measures(FILE *out, const struct text_style *style,
             "of edges at least %s times as hot as the hottest: %s of %s", comparison->thresholds[t],
             text_count(result->covered[t]).text, text_count(result->hot_edges[t]).text);
     put(table, "uncovered", TEXT_PLAIN, percent(result->uncovered_max).text,
-        "of the hottest edge: so hot is the hottest of %s that are missing",
+        "of the hottest edge: the weight of the hottest of %s missing ones",
         text_count(result->uncovered).text);
     put(table, "", TEXT_PLAIN, percent(result->uncovered_avg).text, "on average");
     put(table, "false positives", TEXT_PLAIN, text_count(result->false_positives).text,
-        "contexts taken to be hot, at %.3g of all weight, that are not (%s are)", options->phi,
-        text_count(result->hot[EXACT]).text);
+        "contexts that are hot (%.3g of all weight) in the approximation only (%s are)",
+        options->phi, text_count(result->hot[EXACT]).text);
     put(table, "false negatives", TEXT_PLAIN, text_count(result->false_negatives).text,
-        "hot contexts that are not taken to be hot");
+        "hot contexts that are not hot in the approximation");
     put(table, "counter error", TEXT_PLAIN, percent(result->error.avg).text,
         "on average, in the weight of %s hot context%s", text_count(result->error.contexts).text,
         text_plural(result->error.contexts));
     put(table, "", TEXT_PLAIN, percent(result->error.max).text, "at most");
     if (result->false_error.contexts)
         put(table, "", TEXT_PLAIN, percent(result->false_error.avg).text,
-            "on average, in that of %s that %s only taken to be hot",
+            "on average, in that of %s that %s hot in the approximation only",
             text_count(result->false_error.contexts).text,
             result->false_error.contexts == 1 ? "is" : "are");
     put(table, "correlation", TEXT_BOLD, correlation(result->pearson).text,
@@ -271,6 +280,7 @@ void compare_print(FILE *out, const struct text_style *style, const struct compa
 {
     print_sides(out, style, comparison);
     print_ground(out, comparison);
+    print_pruned(out, comparison);
     fputc('\n', out);
     print_measures(out, style, comparison);
     print_edges(out, style, comparison);

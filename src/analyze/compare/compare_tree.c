@@ -71,3 +71,22 @@ uint32_t compare_child(struct compare_tree *tree, uint32_t parent, uint32_t site
     child_index_add(&tree->by_edge, &cursor, number);
     return number;
 }
+
+size_t compare_prune(struct compare_tree *tree, enum compare_side side, double least)
+{
+    bool *kept = memory_array(tree->count, sizeof *kept);
+    size_t dropped = 0;
+    for (size_t i = tree->count; i-- > 1;) { // parents stand before their children
+        struct compare_context *context = &tree->contexts[i];
+        kept[i] |= (double)context->weight[side] >= least;
+        kept[context->parent] |= kept[i];
+        if (kept[i])
+            continue;
+        dropped += context->weight[side] > 0;
+        tree->made_up[side] -= (int64_t)context->weight[side];
+        context->weight[side] = 0;
+        context->has[side] = false;
+    }
+    free(kept);
+    return dropped;
+}

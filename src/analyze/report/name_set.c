@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
 #include "analyze/report/name_set.h"
-#include "analyze/hash_index.h"
-#include "analyze/short_name.h"
+#include "analyze/index/hash_index.h"
+#include "analyze/names/short_name.h"
 #include "base/memory.h"
 
 struct shown_name {

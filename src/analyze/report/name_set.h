@@ -10,7 +10,7 @@
 //   print(int), print(char)                parameters
 //   init [libone.so], init [libtwo.so]     modules
 
-#include "analyze/functions.h"
+#include "analyze/tree/functions.h"
 #include "base/text/text.h"
 
 #define NAME_LEVELS 7 // the stages of short_name(), then forms that were made to tell apart

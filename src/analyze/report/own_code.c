@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT
 
 #include "analyze/report/own_code.h"
-#include "analyze/short_name.h"
+#include "analyze/names/short_name.h"
 #include "base/text/text.h"
 
+// Nothing says who wrote a function. Distributions install below /usr (and /lib, where that is
+// apart), by the Filesystem Hierarchy Standard; headers and sources that compilers bring have these
+// paths in debug information; and standard libraries of C++ and Rust compiled into the program are
+// known by their namespaces, which these languages reserve.
 static bool is_below(const char *path, const char *folder)
 {
     return strncmp(path, folder, strlen(folder)) == 0;

@@ -4,7 +4,7 @@
 
 // Which functions were written for the program, rather than for a library that it uses.
 
-#include "analyze/functions.h"
+#include "analyze/tree/functions.h"
 
 // False for functions of system libraries, and for those of the standard libraries of C++ and Rust,
 // which compilers put into the program itself.

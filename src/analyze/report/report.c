@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT
 
 #include "analyze/report/report.h"
-#include "analyze/callers.h"
-#include "analyze/process_tree.h"
 #include "analyze/report/report_frame.h"
 #include "analyze/report/row_plan.h"
 #include "analyze/report/show.h"
+#include "analyze/tree/blame_tree.h"
+#include "analyze/tree/process_tree.h"
+#include "analyze/views/callers.h"
 #include "base/memory.h"
+#include "profile/queries/sampling_error.h"
 
 #define USUAL_LEAST 0.5 // per cent
 
 static int no_match(char **error, const char *what, const struct pattern *pattern)
 {
-    if (asprintf(error,
-                 "%s '%s': 'cairn report --view flat --min 0' lists all functions that were met",
-                 what, pattern_text(pattern)) < 0)
+    if (asprintf(error, "%s '%s': 'cairn report --view flat --min 0' lists all functions", what,
+                 pattern_text(pattern)) < 0)
         memory_checked(NULL);
     return -1;
 }
@@ -23,12 +24,11 @@ static void no_path(char **error, const struct report_options *options)
 {
     const struct pattern_list *through = &options->through, *without = &options->without;
     if (through->count > 0)
-        no_match(
-            error,
-            through->count > 1 || without->count > 0
-                ? "no recorded path is as asked for, the last condition being that it goes through"
-                : "no recorded path goes through",
-            through->patterns[through->count - 1]);
+        no_match(error,
+                 through->count > 1 || without->count > 0
+                     ? "no recorded path meets all conditions; the last one is that it goes through"
+                     : "no recorded path goes through",
+                 through->patterns[through->count - 1]);
     else
         no_match(error, "every recorded path goes through", without->patterns[0]);
 }
@@ -64,19 +64,11 @@ static int prune(struct report *report, char **error)
         return -1;
     }
     report->phi = wanted > 0 ? wanted : recorded;
-    // In a full tree that ran out of memory, the whole count of a later context may be an error.
-    const bool sure_only = report->kind.has_errors && !report->kind.hot;
     report->tree_wholes = memory_array(profile->tree_count, sizeof *report->tree_wholes);
     for (unsigned i = 0; i < profile->tree_count; i++)
         report->tree_wholes[i] = hot_whole_tree(profile, &profile->trees[i], report->metric);
-    // Counts of Sticky Sampling may be too small: a context with phi of the total may seem to have
-    // less.
-    const bool sticky = report->kind.hot && strcmp(report->kind.miner, "sticky") == 0;
-    const double slack = sticky ? report->kind.epsilon : 0;
-    if (report->phi > 0 || sure_only)
-        report->hot =
-            hot_prune(profile, report->metric,
-                      &(struct hot_choice){.phi = report->phi - slack, .sure_only = sure_only});
+    const struct hot_choice shown = hot_shown(profile, wanted);
+    report->hot = hot_prune(profile, report->metric, &shown);
     return 0;
 }
 
@@ -162,9 +154,10 @@ static struct calltree *refined_tree(struct report *report, char **error)
     const struct profile *profile = report->analysis->profile;
     if (build_check(functions, profile, &build, error) < 0)
         return NULL;
-    struct calltree *tree = options->view == VIEW_PROCESSES
-                                ? process_tree(functions, profile, &build)
-                                : build_calltree(functions, profile, &build);
+    struct calltree *tree =
+        options->view == VIEW_PROCESSES ? process_tree(functions, profile, &build)
+        : options->view == VIEW_BLAME   ? blame_tree(functions, profile, &build)
+                                        : build_calltree(functions, profile, &build);
     sum_whole(report, tree);
     sum_waiting(report, tree);
     report->detached = total_of(tree, DETACHED, report->metric);
@@ -222,6 +215,7 @@ static struct show_options show_options(const struct report *report)
         .unicode = report->style->unicode,
         .has_error = error < profile->metric_count && recorded,
         .error = error,
+        .estimated = recorded && profile_is_estimated(profile, report->metric),
         .metric_count = metrics->count,
         .metric = sorted_metric(report),
         .unit = metrics->chosen[0].unit,
@@ -253,7 +247,8 @@ static enum call_order usual_order(const struct report_options *options)
     if (options->sort_given)
         return options->sort;
     bool whole_rows = options->view == VIEW_FLAT && flat_is_by_owner(options->by);
-    if (options->view == VIEW_TREE || options->view == VIEW_PROCESSES || whole_rows)
+    if (options->view == VIEW_TREE || options->view == VIEW_PROCESSES ||
+        options->view == VIEW_BLAME || whole_rows)
         return ORDER_TOTAL;
     // Callers of a function are sorted by its total cost; a list of hot spots is not.
     return options->view == VIEW_CALLERS && options->focus ? ORDER_TOTAL : ORDER_SELF;
@@ -374,6 +369,12 @@ static int print_flat(struct report *report, const struct calltree *tree,
     if (report->whole > 0 && options->focus && tree->count == 1)
         return no_match(error, "no function on the recorded paths matches", options->focus);
     struct flat *flat = flat_new(tree, options->by);
+    if (options->by == FLAT_FILE && flat->count == 0) {
+        flat_free(flat);
+        *error =
+            memory_text("no file was recorded: 'cairn record -e io' names them, in full trees");
+        return -1;
+    }
     report_renew_flat(&report->metrics, flat, tree);
     struct name_sums owners = {0};
     struct show_options show = *tree_show;
@@ -392,8 +393,8 @@ static int print_flat(struct report *report, const struct calltree *tree,
     } else {
         report_text_head(report);
         if (report->whole > 0) {
-            struct show_hidden hidden;
-            show_flat(report->out, report->style, flat, functions, &show, &hidden);
+            const struct show_hidden hidden =
+                show_flat(report->out, report->style, flat, functions, &show);
             report_text_foot(report, &show, &hidden);
         }
     }
@@ -402,11 +403,28 @@ static int print_flat(struct report *report, const struct calltree *tree,
     return 0;
 }
 
+// The view of waiters and holders has metrics of its own.
+static const char *metrics_of_view(const struct report_options *options)
+{
+    return options->view == VIEW_BLAME && !options->metric ? "lock,contended" : options->metric;
+}
+
+static int check_blame(const struct report_options *options, const struct profile *profile,
+                       char **error)
+{
+    if (options->view != VIEW_BLAME || profile->blame_count > 0)
+        return 0;
+    *error =
+        memory_text("this profile has no waits for locks: 'cairn record -e lock' records them");
+    return -1;
+}
+
 int report_print(FILE *out, const struct text_style *style, struct analysis *analysis,
                  const struct report_options *options, char **error)
 {
     struct report report = {.out = out, .style = style, .analysis = analysis, .options = options};
-    if (report_choose_metrics(&report.metrics, analysis, options->metric, error) < 0)
+    if (check_blame(options, analysis->profile, error) < 0 ||
+        report_choose_metrics(&report.metrics, analysis, metrics_of_view(options), error) < 0)
         return -1;
     if (options->json) // which has all metrics
         report_want_waiting(&report.metrics, analysis->profile);

@@ -5,12 +5,12 @@
 // `cairn report`, from a profile to text or JSON.
 
 #include "analyze/analysis.h"
-#include "analyze/build.h"
-#include "analyze/flat.h"
-#include "analyze/refine.h"
+#include "analyze/tree/build.h"
+#include "analyze/tree/refine.h"
+#include "analyze/views/flat.h"
 #include "base/text/text.h"
 
-enum report_view { VIEW_TREE, VIEW_CALLERS, VIEW_FLAT, VIEW_PROCESSES };
+enum report_view { VIEW_TREE, VIEW_CALLERS, VIEW_FLAT, VIEW_PROCESSES, VIEW_BLAME };
 
 // In trees; a list has each function once anyway. By default where it would fill the rows of a
 // text.

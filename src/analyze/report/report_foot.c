@@ -94,7 +94,8 @@ static void put_incomplete(const struct report *report)
     enum verdict reason = VERDICT_COMPLETE;
     for (unsigned v = 0; v < VERDICT_COUNT; v++) {
         walks += sums.verdicts[v];
-        if (v == VERDICT_COMPLETE || v == VERDICT_MARKER || v == VERDICT_DETACHED)
+        if (v == VERDICT_COMPLETE || v == VERDICT_MARKER || v == VERDICT_DETACHED ||
+            v == VERDICT_GUESSED)
             continue;
         cut += sums.verdicts[v];
         if (reason == VERDICT_COMPLETE || sums.verdicts[v] > sums.verdicts[reason])
@@ -102,9 +103,15 @@ static void put_incomplete(const struct report *report)
     }
     if (cut > 0 && cut >= walks * INCOMPLETE_LEAST)
         fprintf(report->out,
-                "Cut short: %s of the paths, most by %s; who called the outermost function of "
-                "these is not known ('cairn info' tells more).\n",
+                "Cut short: %s of the paths, most by %s; the callers of their outermost "
+                "functions are not known ('cairn info' says more).\n",
                 text_percent((double)cut, (double)walks).text, verdict_name(reason));
+    const uint64_t guessed = sums.verdicts[VERDICT_GUESSED];
+    if (guessed > 0 && guessed >= walks * INCOMPLETE_LEAST)
+        fprintf(report->out,
+                "Guessed: %s of the paths lead through code without unwind tables; some of their "
+                "frames may be missing or wrong.\n",
+                text_percent((double)guessed, (double)walks).text);
 }
 
 const struct report_explained report_explained[REPORT_EXPLAINED] = {
@@ -119,13 +126,25 @@ static void put_explained(const struct report *report, const struct show_options
 {
     // It has a row, unless that is too small, rows are no functions, or something else is in focus.
     const bool functions = report->options->view != VIEW_FLAT ||
-                           report->options->by == FLAT_FUNCTION || report->options->by == FLAT_LINE;
+                           report->options->by == FLAT_FUNCTION ||
+                           report->options->by == FLAT_LINE || report->options->by == FLAT_FILE;
     const uint64_t least = show_least(show, hidden->least_percent);
     for (unsigned i = 0; i < REPORT_EXPLAINED && strcmp(show->unit, "ns") == 0; i++)
         if (functions && !show->to_roots && report->explained[i] > 0 &&
             report->explained[i] >= least)
             fprintf(report->out, "%s: %s.\n", report_explained[i].name,
                     report_explained[i].meaning);
+}
+
+static void put_hooks(const struct report *report)
+{
+    const uint64_t ns = report_sum_up(report).hook_ns;
+    if (ns && strcmp(report->analysis->profile->metrics[report->metric].unit, "ns") == 0)
+        fprintf(
+            report->out,
+            "Hooks on calls took another %s, which no function is charged with. Code that ran "
+            "beside them is hidden there: cost per call is a lower bound ('cairn help merge').\n",
+            text_duration(ns).text);
 }
 
 static void put_hints(const struct report *report)
@@ -188,21 +207,25 @@ static void put_forgotten(const struct report *report, const struct show_options
     if (report->purged)
         fprintf(out, "%s of the total was purged from the trees: its contexts are forgotten.\n",
                 text_percent((double)report->purged, whole).text);
-    if (report->kind.hot && strcmp(report->kind.miner, "sticky") == 0)
+    if (report->kind.hot && report->kind.miner == LIVE_MINER_STICKY)
         fprintf(out,
                 "Sticky Sampling: a share may be too small by %.3g %% of the total, hardly ever by "
                 "more.\n",
                 100 * report->kind.epsilon);
     if (show->has_error)
         fprintf(out,
-                "%s: by so much a share may be too large, because of contexts that were forgotten; "
-                "without it, by less than 0.005. It is never too small.\n",
+                "%s: a share may be too large by this much, since the tree drops contexts; without "
+                "it, by less than 0.005. It is never too small.\n",
+                show->unicode ? "±" : "+-");
+    if (show->estimated && !show->has_error)
+        fprintf(out,
+                "%s: by so much a share may be off, because blocks were sampled; in 95 of 100 "
+                "recordings it is not off by more.\n",
                 show->unicode ? "±" : "+-");
     if (report->detached > 0)
         fprintf(out,
-                DETACHED
-                " f: a sample walked %u frames and met none that was known: who called f is "
-                "not known.\n",
+                DETACHED " f: a sample walked %u frames and met no known one: the callers of f are "
+                         "not known.\n",
                 report->kind.depth);
 }
 
@@ -212,7 +235,7 @@ static void put_per_call(const struct report *report, const struct show_options 
     fputs("per call: total divided by calls, what one call costs on that path with all it calls",
           report->out);
     if (costs != calls)
-        fprintf(report->out, " (cost is of %.0f run%s, calls of %.0f)", costs,
+        fprintf(report->out, " (cost of %.0f run%s, calls of %.0f)", costs,
                 text_plural((uint64_t)costs), calls);
     fputs(".\n", report->out);
 }
@@ -253,6 +276,8 @@ static void put_more(const struct report *report)
         "More: --focus NAME (who calls one function), --view tree, 'cairn help report'.\n",
         NULL,
         "More: --process NAME (one of them), --by program, --per-process, 'cairn help report'.\n",
+        "More: --focus NAME (from a function down), --metric blame (holders), 'cairn help "
+        "report'.\n",
     };
     static const char *const more_of_lists[] = {
         "More: --by line, --by module, --view callers --focus NAME, 'cairn help report'.\n",
@@ -264,6 +289,8 @@ static void put_more(const struct report *report)
          "report'.\n"),
         ("More: --by process (each process of a program), --process NAME (one of them), 'cairn "
          "help report'.\n"),
+        ("More: --view callers --focus NAME (who uses a file), --metric NAME, 'cairn help "
+         "report'.\n"),
     };
     const bool flat = report->options->view == VIEW_FLAT;
     bool list = report->kind.functions &&
@@ -298,6 +325,7 @@ void report_text_foot(const struct report *report, const struct show_options *sh
               aside.out);
     if (show->has_calls && !show->counts_calls && column)
         put_per_call(&aside, show);
+    put_hooks(&aside);
     put_hints(&aside);
     put_notes(&aside);
     put_other_metrics(&aside, hidden->metrics);

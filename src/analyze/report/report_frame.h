@@ -4,11 +4,11 @@
 
 // The text around the table of a report: the recording, the selection, and how to see more.
 
-#include "analyze/hot.h"
 #include "analyze/report/report.h"
 #include "analyze/report/report_metrics.h"
 #include "analyze/report/show.h"
-#include "profile/kind.h"
+#include "analyze/views/hot.h"
+#include "profile/queries/kind.h"
 
 enum { REPORT_EXPLAINED = 3 };
 
@@ -39,7 +39,7 @@ struct report {
 
 // Counts over the chosen threads and processes.
 struct report_sums {
-    uint64_t samples, threads, processes;
+    uint64_t samples, hook_ns, threads, processes;
     uint64_t verdicts[VERDICT_COUNT];
 };
 

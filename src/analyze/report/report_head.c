@@ -6,6 +6,7 @@
 #include "analyze/summary/sample_warning.h"
 #include "base/memory.h"
 #include "base/text/wrap.h"
+#include "profile/queries/sampling_error.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@ struct report_sums report_sum_up(const struct report *report)
         if (!build_selects(report->analysis->functions, profile, tree, &report->options->build))
             continue;
         sums.samples += tree->stats.samples;
+        sums.hook_ns += tree->stats.hook_ns;
         for (unsigned v = 0; v < VERDICT_COUNT; v++)
             sums.verdicts[v] += tree->stats.verdicts[v];
         sums.threads += tree->threads;
@@ -53,7 +55,8 @@ const char *report_sees_more(const struct profile_metric *metric)
 static void put_view(const struct report *report)
 {
     const struct report_options *options = report->options;
-    static const char *const by[] = {"function", "line", "module", "thread", "process", "program"};
+    static const char *const by[] = {"function", "line",    "module", "thread",
+                                     "process",  "program", "file"};
     const char *metric = text_safe(report->metrics.chosen[0].name);
     bool counts_calls = profile_counts_calls(&report->analysis->profile->metrics[report->metric]);
     if (options->view == VIEW_TREE && report->kind.functions)
@@ -66,6 +69,8 @@ static void put_view(const struct report *report)
         fprintf(report->out,
                 "callers by %s: under each function, its callers; all costs are that function's",
                 metric);
+    else if (options->view == VIEW_BLAME)
+        fprintf(report->out, "waiters by %s: under each, who held the lock", metric);
     else if (options->view == VIEW_PROCESSES)
         fprintf(report->out,
                 "processes by %s: each under the one that started it; total is with all below",
@@ -81,6 +86,12 @@ static void put_selection(const struct report *report)
     const struct report_options *options = report->options;
     FILE *out = report->out;
     const char *whole = build_is_part(&options->build) ? "what was chosen" : "the total";
+    const struct time_range *range = &report->analysis->range;
+    if (report->analysis->is_part && range->to_ns < UINT64_MAX)
+        fprintf(out, "only from %s to %s\n", text_duration(range->from_ns).text,
+                text_duration(range->to_ns).text);
+    else if (report->analysis->is_part)
+        fprintf(out, "only from %s on\n", text_duration(range->from_ns).text);
     if (options->build.process)
         fprintf(out, "only process %u\n", options->build.process);
     if (options->build.tid)
@@ -128,6 +139,26 @@ static void put_few(const struct report *report, uint64_t samples)
 #define COMMAND_COLUMNS 60 // of the command, at most
 #define COMMAND_LEAST 20
 
+static double whole_error(const struct report *report)
+{
+    const double whole = (double)report->whole;
+    const bool recorded = report->metrics.chosen[0].index == report->metric;
+    return recorded ? sampling_error(whole, whole * profile_sample_weight(report->analysis->profile,
+                                                                          report->metric))
+                    : 0;
+}
+
+// " ±1.2 MB", where blocks were sampled.
+static void put_whole(const struct report *report)
+{
+    const char *unit = report->analysis->profile->metrics[report->metric].unit;
+    const uint64_t error = (uint64_t)whole_error(report);
+    fprintf(report->out, ": %s", text_amount(report->whole, unit).text);
+    if (error)
+        fprintf(report->out, " %s%s", report->style->unicode ? "±" : "+-",
+                text_amount(error, unit).text);
+}
+
 // How much there is of the metric, in what.
 static void put_size(const struct report *report, const struct report_sums *sums)
 {
@@ -136,14 +167,15 @@ static void put_size(const struct report *report, const struct report_sums *sums
     const char *name = text_safe(report->metrics.chosen[0].name);
     if (profile_counts_calls(metric))
         fprintf(report->out, ": %s %s, ", text_count(report->whole).text, name);
-    else if (profile_is_alloc(metric) &&
-             (strcmp(metric->name, "alloc") != 0 || !profile_samples_blocks(profile)))
-        // The samples are another event's, or what was allocated is not what is counted.
-        fprintf(report->out, ": %s of %s, ", text_amount(report->whole, metric->unit).text, name);
     else
-        fprintf(report->out, ": %s of %s in %s %s%s, ",
-                text_amount(report->whole, metric->unit).text, name, text_count(sums->samples).text,
-                profile_is_alloc(metric) ? "allocation" : "sample", text_plural(sums->samples));
+        put_whole(report);
+    // Or the samples are another event's, or not what this metric counts.
+    const bool caused = profile_is_caused(metric);
+    if (caused && metric != profile_samples_caused(profile))
+        fprintf(report->out, " of %s, ", name);
+    else if (!profile_counts_calls(metric))
+        fprintf(report->out, " of %s in %s %s%s, ", name, text_count(sums->samples).text,
+                profile_sample_word(metric), text_plural(sums->samples));
     if (report->runs[report->metric] > 1)
         fprintf(report->out, "%.0f runs, ", report->runs[report->metric]);
     fprintf(report->out, "%s process%s, %s thread%s\n", text_count(sums->processes).text,
@@ -179,6 +211,21 @@ static void put_title(const struct report *report, const struct report_sums *sum
     free(size);
 }
 
+// Where one metric is empty, the others need not be.
+static void put_other_sums(const struct report *report)
+{
+    const struct profile *profile = report->analysis->profile;
+    unsigned others = 0;
+    for (unsigned i = 0; i < profile->metric_count; i++) {
+        const uint64_t sum = i == report->metric ? 0 : hot_whole(profile, i);
+        if (sum > 0)
+            fprintf(report->out, "%s%s of %s", others++ ? ", " : "; there is ",
+                    text_amount(sum, profile->metrics[i].unit).text,
+                    text_safe(profile->metrics[i].name));
+    }
+    fputs(others ? " (--metric NAME)\n" : "\n", report->out);
+}
+
 static void put_head(const struct report *report)
 {
     const struct profile *profile = report->analysis->profile;
@@ -193,7 +240,8 @@ static void put_head(const struct report *report)
         return;
     }
     if (report->whole == 0 && profile_is_counted(metric)) {
-        fprintf(report->out, "nothing: there is no %s at all\n", name);
+        fprintf(report->out, "nothing: there is no %s at all", name);
+        put_other_sums(report);
         return;
     }
     if (report->whole == 0) {
@@ -241,8 +289,9 @@ static void put_metric(struct json *json, const char *name, const char *unit)
 
 void report_json_head(const struct report *report, struct json *json)
 {
-    static const char *const views[] = {"tree", "callers", "flat", "processes"};
-    static const char *const by[] = {"function", "line", "module", "thread", "process", "program"};
+    static const char *const views[] = {"tree", "callers", "flat", "processes", "blame"};
+    static const char *const by[] = {"function", "line",    "module", "thread",
+                                     "process",  "program", "file"};
     const struct profile *profile = report->analysis->profile;
     struct report_sums sums = report_sum_up(report);
     char *few = sample_warning(&profile->metrics[report->metric], sums.samples);
@@ -262,13 +311,16 @@ void report_json_head(const struct report *report, struct json *json)
     json_put_string(json, "metric", report->metrics.chosen[0].name);
     json_put_bool(json, "complete", profile->complete); // false: still being recorded, or cut off
     json_put_unsigned(json, "samples", sums.samples);
-    json_put_bool(json, "few_samples", few != NULL);   // shares may be far off by chance
-    json_put_unsigned(json, "whole", report->whole);   // before refinement
+    json_put_bool(json, "few_samples", few != NULL); // shares may be far off by chance
+    json_put_unsigned(json, "whole", report->whole); // before refinement
+    // Half of the interval that the whole lies in 19 times of 20, where blocks were sampled.
+    json_put_unsigned(json, "whole_error", (uint64_t)whole_error(report));
     json_put_string(json, "tree", profile->tree_kind); // full, hot:PHI,EPS, bounded:K, functions
     // The share of the whole from which on contexts are shown; null: all are.
     json_put_real(json, "phi", report->phi > 0 ? report->phi : NAN);
     json_put_unsigned(json, "outside", report->outside); // the cost of contexts that are not shown
     json_put_unsigned(json, "purged", report->purged);   // the cost that trees have dropped
+    json_put_unsigned(json, "hook_ns", sums.hook_ns);    // in no node: cairn's own time
     // The sum of contexts exceeds the whole by this, because of their errors.
     json_put_unsigned(json, "made_up", report->made_up);
     report_json_names(report, json);

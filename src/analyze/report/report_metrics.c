@@ -28,7 +28,9 @@ static bool is_offered(const struct profile *profile, unsigned metric)
 static int add_metric(struct report_metrics *metrics, struct show_metric metric, char **error)
 {
     for (unsigned i = 0; i < metrics->count; i++)
-        if (metrics->chosen[i].index == metric.index)
+        if (metrics->chosen[i].index == metric.index &&
+            metrics->chosen[i].is_ratio == metric.is_ratio &&
+            metrics->chosen[i].over == metric.over)
             return 0;
     if (metrics->count == SHOW_METRICS) {
         if (asprintf(error, "--metric: at most %d metrics side by side", SHOW_METRICS) < 0)
@@ -65,12 +67,67 @@ static int add_waiting(struct report_metrics *metrics, const struct profile *pro
         error);
 }
 
+// One metric divided by another.
+struct metric_ratio {
+    const char *name, *unit;
+    const char *of, *over;
+};
+
+static const struct metric_ratio ratios[] = {
+    {"alloc-size", "bytes", "alloc", "allocs"}, // of a block
+    {"io-size", "bytes", "io", "io-ops"},       // of an operation
+    {"io-latency", "ns", "io-time", "io-ops"},  // the same
+    {"lock-wait", "ns", "lock", "contended"},   // of one for a lock that was busy
+    {"wait-time", "ns", "offcpu", "waits"},     // of a wait
+    {"ipc", "", "instructions", "cycles"},      // instructions a cycle
+};
+
+static unsigned find_metric(const struct profile *profile, const char *name)
+{
+    unsigned i = 0;
+    while (i < profile->metric_count && strcmp(profile->metrics[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+// 1: there is no ratio of that name, else as the others.
+static int add_ratio(struct report_metrics *metrics, const struct profile *profile,
+                     const char *name, char **error)
+{
+    const struct metric_ratio *ratio = NULL;
+    for (size_t i = 0; name && i < sizeof ratios / sizeof *ratios; i++)
+        if (strcmp(ratios[i].name, name) == 0)
+            ratio = &ratios[i];
+    if (!ratio)
+        return 1;
+    const unsigned of = find_metric(profile, ratio->of), over = find_metric(profile, ratio->over);
+    const bool recorded = of < profile->metric_count && over < profile->metric_count;
+    if (recorded && metrics->count)
+        return add_metric(metrics,
+                          (struct show_metric){.name = ratio->name,
+                                               .unit = ratio->unit,
+                                               .index = of,
+                                               .is_ratio = true,
+                                               .over = over},
+                          error);
+    if (asprintf(error,
+                 recorded ? "%s is %s over %s, and sorts no rows: name another one before it, as "
+                            "--metric %s,%s"
+                          : "%s is %s over %s: this profile has not both",
+                 ratio->name, ratio->of, ratio->over, ratio->of, ratio->name) < 0)
+        memory_checked(NULL);
+    return -1;
+}
+
 static int add_named(struct report_metrics *metrics, const struct analysis *analysis,
                      const char *name, char **error)
 {
     const bool waiting = name && strcmp(name, METRIC_WAITING) == 0;
     if (waiting && report_has_waiting(analysis->profile))
         return add_waiting(metrics, analysis->profile, error);
+    const int added = add_ratio(metrics, analysis->profile, name, error);
+    if (added <= 0)
+        return added;
     const int index = analysis_metric(analysis, name, error);
     if (index >= 0)
         return add_recorded(metrics, analysis->profile, (unsigned)index, error);

@@ -6,8 +6,8 @@
 // in which no CPU time was spent.
 
 #include "analyze/analysis.h"
-#include "analyze/flat.h"
 #include "analyze/report/show.h"
+#include "analyze/views/flat.h"
 
 #define METRIC_WAITING "waiting"
 

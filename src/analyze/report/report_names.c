@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-#include "analyze/name_sums.h"
 #include "analyze/report/report_frame.h"
+#include "analyze/tree/name_sums.h"
 
 #define NAMES_SHOWN 4
 #define LEAST_SHOWN 0.001 // of the whole

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
 #include "analyze/report/row_plan.h"
+#include "analyze/names/short_name.h"
 #include "analyze/report/own_code.h"
-#include "analyze/short_name.h"
 #include "base/memory.h"
 
 #define MUCH_RECURSION 5 // rows

@@ -4,17 +4,19 @@
 
 // Trees and lists on paper: as text for people, as JSON for programs.
 
-#include "analyze/calltree.h"
-#include "analyze/flat.h"
-#include "analyze/name_sums.h"
+#include "analyze/tree/calltree.h"
+#include "analyze/tree/name_sums.h"
+#include "analyze/views/flat.h"
 #include "base/text/json.h"
 #include "base/text/text.h"
 
-#define SHOW_METRICS 12 // side by side
+#define SHOW_METRICS 16 // side by side
 
 struct show_metric {
     const char *name, *unit;
     unsigned index; // of the values of a node
+    bool is_ratio;  // divided by those of another index; never the first of several
+    unsigned over;
 };
 
 struct show_options {
@@ -43,6 +45,7 @@ struct show_options {
     bool counts_calls;     // the chosen metric counts calls: it is no cost
     bool has_error;        // a metric bounds the error of the chosen one,
     unsigned error;        // and that is its index
+    bool estimated;        // the chosen metric is made of sampled blocks
     bool unicode;
     const struct profile *profile;  // the kinds of its metrics
     const struct name_sums *owners; // of a list by thread or program: how many each row stands for
@@ -70,9 +73,9 @@ struct row_plan;
 // The rows of a tree that were planned.
 void show_tree(FILE *out, const struct text_style *style, const struct calltree *tree,
                struct row_plan *plan, const struct show_options *options);
-void show_flat(FILE *out, const struct text_style *style, const struct flat *flat,
-               const struct functions *functions, const struct show_options *options,
-               struct show_hidden *hidden);
+// Returns what it left out.
+struct show_hidden show_flat(FILE *out, const struct text_style *style, const struct flat *flat,
+                             const struct functions *functions, const struct show_options *options);
 
 // The value of "nodes". Parents before children; ids count from 0 in the order of the output.
 void show_tree_json(struct json *json, const struct calltree *tree,

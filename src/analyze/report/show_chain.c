@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 #include "analyze/report/show_chain.h"
-#include "analyze/short_name.h"
+#include "analyze/names/short_name.h"
 #include "base/memory.h"
 
 #define CHAIN_NAMES 8    // names in a row

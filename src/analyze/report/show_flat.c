@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 
-#include "analyze/build.h"
 #include "analyze/report/name_set.h"
 #include "analyze/report/row_plan.h"
 #include "analyze/report/show_row.h"
+#include "analyze/tree/build.h"
 #include "base/memory.h"
 
 #define FEW_ROWS 2
@@ -20,7 +20,7 @@ static const char *flat_name(const struct flat *flat, const struct functions *fu
 
 static bool has_functions(const struct flat *flat)
 {
-    return flat->by == FLAT_FUNCTION || flat->by == FLAT_LINE;
+    return flat->by == FLAT_FUNCTION || flat->by == FLAT_LINE || flat->by == FLAT_FILE;
 }
 
 // Of a row that stands for several threads or processes: "worker-* (8)". To be freed.
@@ -36,26 +36,35 @@ static char *owner_name(const char *name, const struct show_options *options)
     return text ? text : memory_text(name);
 }
 
-static char *row_name(const struct flat *flat, const struct functions *functions,
-                      const struct flat_row *row, struct name_set *names, unsigned room,
-                      const struct show_options *options, const struct text_style *style)
+// Names that have a width in common.
+struct name_column {
+    struct name_set *names; // of functions
+    unsigned room;
+    const struct text_style *style;
+};
+
+static char *owner_in_column(const struct name_column *column, const struct show_options *options,
+                             const char *name)
 {
-    const char *name = flat_name(flat, functions, row);
-    if (flat_is_by_owner(flat->by)) {
-        char *owner = owner_name(name, options), *fitted = text_cut(owner, room, style);
-        free(owner);
-        return fitted;
-    }
+    char *owner = owner_name(name, options), *fitted = text_cut(owner, column->room, column->style);
+    free(owner);
+    return fitted;
+}
+
+static char *name_in_column(const struct name_column *column, const struct flat *flat,
+                            const struct flat_row *row, const char *name)
+{
+    const unsigned room = column->room;
     const char *inlined = row->inlined ? " [inlined]" : "";
     const char *full = text_safe(name);
     if (room > 0 && text_width(full) + text_width(inlined) > room)
         inlined = "";
     const unsigned left = room - text_width(inlined);
-    char *cut = has_functions(flat) ? NULL : text_cut(name, room, style), *text = NULL;
+    char *cut = has_functions(flat) ? NULL : text_cut(name, room, column->style), *text = NULL;
     if (asprintf(&text, "%s%s",
                  cut         ? cut
                  : room == 0 ? full
-                             : name_set_fit(names, row->function, left),
+                             : name_set_fit(column->names, row->function, left),
                  inlined) < 0)
         memory_checked(NULL);
     free(cut);
@@ -139,16 +148,15 @@ static struct show_hidden count_hidden(const struct flat *flat, const struct sho
     return hidden;
 }
 
-void show_flat(FILE *out, const struct text_style *style, const struct flat *flat,
-               const struct functions *functions, const struct show_options *options,
-               struct show_hidden *hidden)
+struct show_hidden show_flat(FILE *out, const struct text_style *style, const struct flat *flat,
+                             const struct functions *functions, const struct show_options *options)
 {
-    static const char *const heads[] = {"function", "function", "module",
-                                        "thread",   "process",  "program"};
+    static const char *const heads[] = {"function", "function", "module", "thread",
+                                        "process",  "program",  "file"};
     double percent = 0;
     const size_t shown = shown_rows(flat, options, &percent);
-    *hidden = count_hidden(flat, options, shown);
-    hidden->least_percent = hidden->library_percent = percent;
+    struct show_hidden hidden = count_hidden(flat, options, shown);
+    hidden.least_percent = hidden.library_percent = percent;
     struct show_sheet *sheet = show_sheet_new(options, style, heads[flat->by]);
     struct name_set *names = name_set_new(functions, style);
     unsigned wanted = 0;
@@ -160,13 +168,21 @@ void show_flat(FILE *out, const struct text_style *style, const struct flat *fla
         const unsigned width = text_width(text_safe(flat_name(flat, functions, row)));
         wanted = width > wanted ? width : wanted;
     }
-    const unsigned room = show_sheet_lay_out(sheet, wanted < NAME_WANTED ? wanted : NAME_WANTED);
+    const struct name_column column = {
+        .names = names,
+        .room = show_sheet_lay_out(sheet, wanted < NAME_WANTED ? wanted : NAME_WANTED),
+        .style = style,
+    };
     for (size_t i = 0; i < shown; i++) {
-        show_sheet_name(sheet, row_name(flat, functions, &flat->rows[flat->order[i]], names, room,
-                                        options, style));
+        const struct flat_row *row = &flat->rows[flat->order[i]];
+        const char *name = flat_name(flat, functions, row);
+        show_sheet_name(sheet, flat_is_by_owner(flat->by)
+                                   ? owner_in_column(&column, options, name)
+                                   : name_in_column(&column, flat, row, name));
     }
     show_sheet_print(sheet, out);
-    show_sheet_tell(sheet, hidden);
+    show_sheet_tell(sheet, &hidden);
     show_sheet_free(sheet);
     name_set_free(names);
+    return hidden;
 }

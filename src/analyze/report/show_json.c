@@ -2,10 +2,8 @@
 
 #include "analyze/report/show_row.h"
 #include "base/memory.h"
-#include "profile/kind.h"
-
-static const char *const kind_names[] = {"root",     "process", "thread",
-                                         "function", "inlined", "started"};
+#include "profile/queries/kind.h"
+#include "profile/queries/sampling_error.h"
 
 static void put_known(struct json *json, const char *key, uint64_t value)
 {
@@ -34,13 +32,15 @@ static void put_values(struct json *json, const struct show_options *options, co
     json_end_array(json);
 }
 
-// By how much each value of `self` may be too large; null where a profile knows no errors.
+// By how much each value of `self` may be too large, or where blocks were sampled, off; null where
+// a profile knows no errors.
 static void put_errors(struct json *json, const struct show_options *options, const uint64_t *self,
                        unsigned metrics)
 {
     bool any = false;
     for (unsigned i = 0; i < metrics; i++)
-        any |= !is_told(options, i);
+        any |= !is_told(options, i) ||
+               (i < options->profile->metric_count && profile_is_estimated(options->profile, i));
     json_key(json, "error");
     if (!any) {
         json_null(json);
@@ -51,26 +51,39 @@ static void put_errors(struct json *json, const struct show_options *options, co
         const unsigned known = options->profile->metric_count;
         const unsigned error = i < known ? profile_error_of(options->profile, i) : known;
         if (is_told(options, i))
-            json_unsigned(json, error < known ? self[error] : 0);
+            json_unsigned(json, error < known ? self[error]
+                                : i < known
+                                    ? (uint64_t)profile_sampling_error(options->profile, i, self)
+                                    : 0);
     }
     json_end_array(json);
 }
 
-// Calls and returns, where they are known, and what a call cost in each metric. `self` and `total`
-// are values per metric.
-static void put_counts(struct json *json, const struct show_options *options, bool known,
-                       uint64_t returns, const uint64_t *self, const uint64_t *total,
-                       unsigned metrics)
+// A row of a tree or a list.
+struct costs {
+    const uint64_t *self, *total; // per metric
+    unsigned metrics;
+    bool counted; // its calls and returns can be known
+    uint64_t returns;
+};
+
+// Its costs; calls and returns, where they are known, and the cost of a call in each metric.
+static void put_costs(struct json *json, const struct show_options *options,
+                      const struct costs *costs)
 {
-    bool called = known && options->has_calls;
+    const uint64_t *self = costs->self;
+    const unsigned metrics = costs->metrics;
+    const bool called = costs->counted && options->has_calls;
+    put_values(json, options, "self", self, metrics);
+    put_values(json, options, "total", costs->total, metrics);
     json_key(json, "calls");
     if (called)
         json_unsigned(json, self[options->calls]);
     else
         json_null(json);
     json_key(json, "returns");
-    if (known && options->returns)
-        json_unsigned(json, returns);
+    if (costs->counted && options->returns)
+        json_unsigned(json, costs->returns);
     else
         json_null(json);
     put_errors(json, options, self, metrics);
@@ -84,7 +97,7 @@ static void put_counts(struct json *json, const struct show_options *options, bo
         if (self[options->calls] == 0 || i == options->calls)
             json_null(json);
         else
-            json_real(json, show_per_call(options, i, total[i], self[options->calls]));
+            json_real(json, show_per_call(options, i, costs->total[i], self[options->calls]));
     }
     json_end_array(json);
 }
@@ -156,14 +169,15 @@ static void put_node(struct tree_writer *writer, uint32_t node)
         json_unsigned(json, writer->ids[call->parent]);
     put_function(writer, call->function);
     put_known(json, "call_line", call->call_line == LINE_SEVERAL ? 0 : call->call_line);
-    put_values(json, writer->options, "self", tree->self + (size_t)node * tree->metrics,
-               tree->metrics);
-    put_values(json, writer->options, "total", tree->total + (size_t)node * tree->metrics,
-               tree->metrics);
-    put_counts(json, writer->options, call->kind == CALL_FUNCTION || call->kind == CALL_STARTED,
-               calltree_returns(tree, node), tree->self + (size_t)node * tree->metrics,
-               tree->total + (size_t)node * tree->metrics, tree->metrics);
-    json_put_string(json, "kind", kind_names[call->kind]);
+    put_costs(json, writer->options,
+              &(struct costs){
+                  .self = tree->self + (size_t)node * tree->metrics,
+                  .total = tree->total + (size_t)node * tree->metrics,
+                  .metrics = tree->metrics,
+                  .counted = call->kind == CALL_FUNCTION || call->kind == CALL_STARTED,
+                  .returns = calltree_returns(tree, node),
+              });
+    json_put_string(json, "kind", call_kind_name((enum call_kind)call->kind));
     if (tree->keep_lines)
         put_lines(writer, node);
     json_end_object(json);
@@ -213,9 +227,18 @@ void show_tree_json(struct json *json, const struct calltree *tree,
     free(writer.lines);
 }
 
-static void put_row(struct json *json, const struct flat *flat, const struct functions *functions,
-                    const struct show_options *options, uint32_t id, uint32_t number)
+struct flat_writer {
+    struct json *json;
+    const struct flat *flat;
+    const struct functions *functions;
+    const struct show_options *options;
+};
+
+static void put_row(const struct flat_writer *writer, uint32_t id, uint32_t number)
 {
+    const struct flat *flat = writer->flat;
+    const struct functions *functions = writer->functions;
+    struct json *json = writer->json;
     const struct flat_row *row = &flat->rows[number];
     const struct function *function = functions_get(functions, row->function);
     bool by_line = flat->by == FLAT_LINE;
@@ -228,11 +251,14 @@ static void put_row(struct json *json, const struct flat *flat, const struct fun
     json_put_string(json, "file", functions_file(functions, by_line ? row->file : function->file));
     put_known(json, "line", by_line ? row->line : function->line);
     put_known(json, "call_line", 0);
-    put_values(json, options, "self", flat->self + (size_t)number * flat->metrics, flat->metrics);
-    put_values(json, options, "total", flat->total + (size_t)number * flat->metrics, flat->metrics);
-    put_counts(json, options, flat->by == FLAT_FUNCTION && !row->inlined, row->returns,
-               flat->self + (size_t)number * flat->metrics,
-               flat->total + (size_t)number * flat->metrics, flat->metrics);
+    put_costs(json, writer->options,
+              &(struct costs){
+                  .self = flat->self + (size_t)number * flat->metrics,
+                  .total = flat->total + (size_t)number * flat->metrics,
+                  .metrics = flat->metrics,
+                  .counted = flat->by == FLAT_FUNCTION && !row->inlined,
+                  .returns = row->returns,
+              });
     if (flat->by == FLAT_FUNCTION || by_line)
         json_put_string(json, "kind", row->inlined ? "inlined" : "function");
     json_end_object(json);
@@ -242,11 +268,12 @@ void show_flat_json(struct json *json, const struct flat *flat, const struct fun
                     const struct show_options *options)
 {
     const uint64_t *values = options->order == ORDER_SELF ? flat->self : flat->total;
+    const struct flat_writer writer = {json, flat, functions, options};
     json_spread_array(json);
     for (size_t i = 0; i < flat->count; i++) {
         uint32_t number = flat->order[i];
         if (values[(size_t)number * flat->metrics + options->metric] >= options->least)
-            put_row(json, flat, functions, options, (uint32_t)i, number);
+            put_row(&writer, (uint32_t)i, number);
     }
     json_end_array(json);
 }

@@ -2,6 +2,7 @@
 
 #include "analyze/report/show_row.h"
 #include "base/memory.h"
+#include "profile/queries/sampling_error.h"
 
 #define GAP 2            // columns of space that tables have between columns
 #define WHERE_COLUMNS 24 // on a terminal, longer file names lose their beginning
@@ -96,8 +97,11 @@ static struct text_number self_share(const struct show_options *options, const s
     if ((double)self < 0.0005 * whole || self == 0)
         return cell;
     cell = text_percent((double)self, whole);
-    const double error =
-        options->has_error && whole > 0 ? 100 * (double)row->self[options->error] / whole : 0;
+    const double bound = options->has_error ? (double)row->self[options->error]
+                         : options->estimated
+                             ? profile_sampling_error(options->profile, options->metric, row->self)
+                             : 0;
+    const double error = whole > 0 ? 100 * bound / whole : 0;
     const size_t length = strlen(cell.text);
     // An error that rounding hides anyway is not worth a column.
     if (error >= 0.005)
@@ -109,6 +113,30 @@ static struct text_number self_share(const struct show_options *options, const s
 static void set(struct sheet_cell *cell, enum text_tone tone, struct text_number text)
 {
     *cell = (struct sheet_cell){.text = text, .tone = tone};
+}
+
+#define FEW 9.95 // of a unit: with a decimal
+
+// The cost of a call, which may be less than a nanosecond.
+static struct text_number cost_text(double cost, const char *unit)
+{
+    struct text_number number;
+    if (cost >= FEW)
+        return text_amount((uint64_t)(cost + 0.5), unit);
+    snprintf(number.text, sizeof number.text, "%.1f%s", cost,
+             strcmp(unit, "ns") == 0      ? " ns"
+             : strcmp(unit, "bytes") == 0 ? " B"
+                                          : "");
+    return number;
+}
+
+static struct text_number metric_text(const struct show_metric *metric, const uint64_t *totals)
+{
+    const uint64_t value = totals[metric->index], over = totals[metric->over];
+    if (!value || (metric->is_ratio && !over))
+        return (struct text_number){""};
+    return metric->is_ratio ? cost_text((double)value / (double)over, metric->unit)
+                            : text_amount(value, metric->unit);
 }
 
 static void set_numbers(struct sheet_cell *cells, const struct show_options *options,
@@ -124,17 +152,14 @@ static void set_numbers(struct sheet_cell *cells, const struct show_options *opt
         set(&cells[COLUMN_SELF], hot ? TEXT_HOT : TEXT_PLAIN, self_share(options, row));
     for (unsigned i = 1; i < options->metric_count; i++) {
         const struct show_metric *metric = &options->metrics[i];
-        const uint64_t value = row->total[metric->index];
-        set(&cells[COLUMN_METRICS + i - 1], TEXT_PLAIN,
-            value ? text_amount(value, metric->unit) : (struct text_number){""});
+        set(&cells[COLUMN_METRICS + i - 1], TEXT_PLAIN, metric_text(metric, row->total));
     }
     const bool calls = options->has_calls && row->calls > 0;
     if (calls)
         set(&cells[COLUMN_CALLS], TEXT_DIM, text_count(row->calls));
     if (calls && !options->counts_calls && total > 0) {
         const double cost = show_per_call(options, options->metric, total, row->calls);
-        set(&cells[COLUMN_PER_CALL], TEXT_PLAIN,
-            text_amount((uint64_t)(cost + 0.5), options->unit));
+        set(&cells[COLUMN_PER_CALL], TEXT_PLAIN, cost_text(cost, options->unit));
     }
     // Real calls say more than returns between samples do.
     if (!options->has_calls && row->returns > 0)

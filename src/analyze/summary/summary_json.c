@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 
-#include "analyze/creation_path.h"
-#include "analyze/hot.h"
-#include "analyze/names.h"
+#include "analyze/names/names.h"
 #include "analyze/summary/sampling_cost.h"
 #include "analyze/summary/summary.h"
+#include "analyze/tree/creation_path.h"
+#include "analyze/views/hot.h"
 #include "base/text/json.h"
+#include "live/choices.h"
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
 static void put_events(struct json *json, const struct profile *profile,
@@ -38,12 +40,14 @@ static void put_walks(struct json *json, const struct profile_totals *totals)
     json_object(json);
     json_put_unsigned(json, "complete", verdicts[VERDICT_COMPLETE]);
     json_put_unsigned(json, "marker", verdicts[VERDICT_MARKER]);
-    json_put_unsigned(json, "truncated", totals_walks(totals) - totals_complete(totals));
+    json_put_unsigned(json, "guessed", verdicts[VERDICT_GUESSED]);
+    json_put_unsigned(json, "truncated", totals_truncated(totals));
     json_put_real(json, "complete_pct", totals_complete_percent(totals));
+    json_put_real(json, "guessed_pct", totals_guessed_percent(totals));
     json_key(json, "reasons");
     json_object(json);
     for (unsigned i = VERDICT_MARKER + 1; i < VERDICT_COUNT; i++)
-        if (verdicts[i])
+        if (verdicts[i] && i != VERDICT_GUESSED)
             json_put_unsigned(json, verdict_name((enum verdict)i), verdicts[i]);
     json_end_object(json);
     json_end_object(json);
@@ -101,7 +105,7 @@ static void put_kept(struct json *json, const struct profile *profile,
         json_object(json);
         json_put_real(json, "phi", kind.phi);
         json_put_real(json, "epsilon", kind.epsilon);
-        json_put_string(json, "miner", kind.hot ? kind.miner : "space-saving");
+        json_put_string(json, "miner", live_word(LIVE_MINERS, kind.miner));
         json_put_unsigned(json, "counters", use.counters);
         json_put_unsigned(json, "counters_used", use.contexts);
         json_put_unsigned(json, "total", use.whole);
@@ -366,12 +370,34 @@ static void put_asked(struct json *json, const struct profile_totals *totals)
     json_end_object(json);
 }
 
+// How far the numbers may be off: half of the interval that they lie in 19 times of 20.
+static void put_sampled(struct json *json, const struct summary_alloc *alloc,
+                        const char *const *keys)
+{
+    json_key(json, "error");
+    if (!alloc->period) {
+        json_null(json);
+        return;
+    }
+    json_object(json);
+    for (unsigned i = 0; i < ALLOC_METRICS; i++)
+        if (keys[i] && alloc->has[i])
+            json_put_unsigned(json, keys[i], (uint64_t)alloc->error[i]);
+    json_end_object(json);
+}
+
 // Allocations; only with that event. Null: trees of that kind do not know.
 static void put_alloc(struct json *json, const struct profile *profile,
                       const struct profile_totals *totals)
 {
     static const char *const keys[ALLOC_METRICS] = {
-        "allocated", "allocations", "freed", "frees", "live", "live_blocks", "peak", "peak_blocks"};
+        [ALLOC_BYTES] = "allocated",     [ALLOC_BLOCKS] = "allocations",
+        [ALLOC_FREED] = "freed",         [ALLOC_FREES] = "frees",
+        [ALLOC_LIVE] = "live",           [ALLOC_LIVE_BLOCKS] = "live_blocks",
+        [ALLOC_PEAK] = "peak",           [ALLOC_PEAK_BLOCKS] = "peak_blocks",
+        [ALLOC_TEMPORARY] = "temporary", [ALLOC_MAPPED] = "mapped",
+        [ALLOC_UNMAPPED] = "unmapped",
+    };
     const struct profile_alloc *known = &totals->alloc;
     struct summary_alloc alloc;
     if (!summary_alloc(profile, &alloc))
@@ -379,9 +405,13 @@ static void put_alloc(struct json *json, const struct profile *profile,
     json_key(json, "alloc");
     json_object(json);
     for (unsigned i = 0; i < ALLOC_METRICS; i++) {
+        if (!keys[i])
+            continue;
         json_key(json, keys[i]);
         if (alloc.has[i])
             json_unsigned(json, alloc.sum[i]);
+        else if (alloc.period && i == ALLOC_BLOCKS)
+            json_null(json);
         else if (i == ALLOC_BLOCKS || i == ALLOC_LIVE || i == ALLOC_PEAK)
             json_unsigned(json, i == ALLOC_BLOCKS ? totals->samples
                                 : i == ALLOC_LIVE ? known->live
@@ -389,12 +419,79 @@ static void put_alloc(struct json *json, const struct profile *profile,
         else
             json_null(json);
     }
+    put_sampled(json, &alloc, keys);
     json_put_unsigned(json, "without_context", known->rootless);
     json_put_unsigned(json, "without_room", known->unheld);
     json_put_unsigned(json, "without_room_bytes", known->unheld_bytes);
     json_put_unsigned(json, "unknown_frees", known->unknown);
     json_put_unsigned(json, "verified", known->verified);
     json_put_unsigned(json, "mismatches", known->mismatches);
+    json_end_object(json);
+}
+
+// I/O; only with that event.
+static void put_io(struct json *json, const struct profile *profile,
+                   const struct profile_totals *totals)
+{
+    static const char *const keys[LIVE_IO_VALUES] = {"bytes", "read", "written", "operations",
+                                                     "time_ns"};
+    struct summary_io io;
+    if (!summary_io(profile, &io))
+        return;
+    json_key(json, "io");
+    json_object(json);
+    for (unsigned i = 0; i < LIVE_IO_VALUES; i++) {
+        json_key(json, keys[i]);
+        if (io.has[i])
+            json_unsigned(json, io.sum[i]);
+        else if (i == LIVE_IO_OPERATIONS)
+            json_unsigned(json, totals->samples);
+        else
+            json_null(json);
+    }
+    json_put_unsigned(json, "verified", totals->alloc.verified);
+    json_put_unsigned(json, "mismatches", totals->alloc.mismatches);
+    json_end_object(json);
+}
+
+// Waiting; only with that event. Null: trees of that kind do not know.
+static void put_lock(struct json *json, const struct profile *profile,
+                     const struct profile_totals *totals)
+{
+    static const char *const keys[LIVE_LOCK_VALUES] = {"wait_ns",  "contended", "acquired",
+                                                       "blame_ns", "sync_ns",   "syncs"};
+    struct summary_lock lock;
+    if (!summary_lock(profile, &lock))
+        return;
+    json_key(json, "lock");
+    json_object(json);
+    for (unsigned i = 0; i < LIVE_LOCK_VALUES; i++) {
+        json_key(json, keys[i]);
+        if (lock.has[i])
+            json_unsigned(json, lock.sum[i]);
+        else
+            json_null(json);
+    }
+    json_put_unsigned(json, "verified", totals->alloc.verified);
+    json_put_unsigned(json, "mismatches", totals->alloc.mismatches);
+    json_end_object(json);
+}
+
+static void put_timeline(struct json *json, const struct profile *profile,
+                         const struct profile_totals *totals)
+{
+    const struct profile_timeline *timeline = &profile->timeline;
+    json_key(json, "timeline");
+    if (!timeline->recorded) {
+        json_null(json);
+        return;
+    }
+    json_object(json);
+    json_put_unsigned(json, "charges", totals->charges);
+    json_put_unsigned(json, "lost", totals->charges_lost);
+    json_put_unsigned(json, "bytes", timeline->stored_bytes);
+    json_put_real(json, "bytes_per_charge",
+                  totals->charges ? (double)timeline->stored_bytes / (double)totals->charges : NAN);
     json_end_object(json);
 }
 
@@ -422,6 +519,8 @@ void summary_print_json(FILE *out, const struct analysis *analysis,
     json_put_unsigned(json, "samples_lost", totals->lost);
     json_put_unsigned(json, "samples_unplaced", totals->unplaced);
     json_put_unsigned(json, "cost_ns", totals->cost_ns);
+    json_put_unsigned(json, "hook_ns", totals->hook_ns); // in no node, and not in cost_ns
+    json_put_unsigned(json, "hook_samples", totals->hook_samples);
     put_walks(json, totals);
     put_costs(json, analysis->profile, totals);
     json_put_unsigned(json, "nodes", totals->nodes);
@@ -433,6 +532,9 @@ void summary_print_json(FILE *out, const struct analysis *analysis,
     put_encoding(json, profile, totals);
     put_asked(json, totals);
     put_alloc(json, profile, totals);
+    put_io(json, profile, totals);
+    put_lock(json, profile, totals);
+    put_timeline(json, profile, totals);
     put_modules(json, analysis);
     put_processes(json, analysis);
     put_thread_list(json, analysis);

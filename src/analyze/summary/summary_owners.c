@@ -2,9 +2,9 @@
 
 // The threads and processes of a recording, by name.
 
-#include "analyze/name_sums.h"
-#include "analyze/names.h"
+#include "analyze/names/names.h"
 #include "analyze/summary/summary.h"
+#include "analyze/tree/name_sums.h"
 #include "base/memory.h"
 
 #define PROCESSES_SHOWN 10
@@ -18,14 +18,24 @@ static int compare_processes(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
+static const char *cost_head(const char *unit)
+{
+    return strcmp(unit, "ns") == 0 ? "time" : unit;
+}
+
+static const char *sample_head(const struct profile_metric *caused)
+{
+    return !caused ? "samples" : profile_is_alloc(caused) ? "blocks" : "operations";
+}
+
 static void print_processes(FILE *out, const struct text_style *style,
                             const struct profile *profile, const struct names *names)
 {
     static const enum text_align align[] = {TEXT_RIGHT, TEXT_RIGHT, TEXT_RIGHT, TEXT_RIGHT,
                                             TEXT_FLEX};
-    const bool alloc = profile_samples_blocks(profile);
-    const char *const head[] = {"pid", alloc ? "bytes" : "time", alloc ? "blocks" : "samples",
-                                "threads", "process"};
+    const struct profile_metric *caused = profile_samples_caused(profile);
+    const char *unit = caused ? caused->unit : "ns";
+    const char *const head[] = {"pid", cost_head(unit), sample_head(caused), "threads", "process"};
     if (profile->process_count < 2)
         return;
     const struct profile_process **sorted = memory_array(profile->process_count, sizeof *sorted);
@@ -38,8 +48,7 @@ static void print_processes(FILE *out, const struct text_style *style,
         char pid[16];
         snprintf(pid, sizeof pid, "%u", process->pid);
         text_table_cell(table, TEXT_PLAIN, pid);
-        text_table_cell(table, TEXT_PLAIN,
-                        text_amount(process->cost_ns, alloc ? "bytes" : "ns").text);
+        text_table_cell(table, TEXT_PLAIN, text_amount(process->cost_ns, unit).text);
         text_table_cell(table, TEXT_PLAIN, text_count(process->samples).text);
         text_table_cell(table, TEXT_PLAIN, text_count(process->thread_starts).text);
         text_table_cell(table, TEXT_PLAIN,
@@ -58,12 +67,12 @@ static void print_sums(FILE *out, const struct text_style *style, const struct p
                        const char *const head[2], const struct name_sums *sums)
 {
     static const enum text_align align[] = {TEXT_RIGHT, TEXT_RIGHT, TEXT_FLEX};
-    const bool alloc = profile_samples_blocks(profile);
-    const char *const heads[] = {alloc ? "bytes" : "time", head[0], head[1]};
+    const struct profile_metric *caused = profile_samples_caused(profile);
+    const char *unit = caused ? caused->unit : "ns";
+    const char *const heads[] = {cost_head(unit), head[0], head[1]};
     struct text_table *table = text_table_new(3, align, heads);
     for (size_t i = 0; i < sums->count && i < PROCESSES_SHOWN; i++) {
-        text_table_cell(table, TEXT_PLAIN,
-                        text_amount(sums->sums[i].cost, alloc ? "bytes" : "ns").text);
+        text_table_cell(table, TEXT_PLAIN, text_amount(sums->sums[i].cost, unit).text);
         text_table_cell(table, TEXT_PLAIN, text_count(sums->sums[i].members).text);
         text_table_cell(table, TEXT_PLAIN, sums->sums[i].name);
     }

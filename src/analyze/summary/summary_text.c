@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 
-#include "analyze/hot.h"
 #include "analyze/summary/sampling_cost.h"
 #include "analyze/summary/summary.h"
+#include "analyze/views/hot.h"
 #include "base/memory.h"
 #include "base/text/wrap.h"
+#include "live/choices.h"
+#include "profile/queries/sampling_error.h"
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,8 +57,14 @@ static void put_event(const struct sheet *sheet, const char *what, const struct 
     if (profile_runs(metric) > 1)
         snprintf(runs, sizeof runs, ", of %s runs", text_count(metric->runs).text);
     bool calls = profile_counts_calls(metric);
-    if (profile_is_counted(metric))
+    if (profile_is_estimated(profile, index))
+        put(sheet, what, "%s by %s%s, a sample every %s; ± holds in 95 of 100 recordings",
+            metric->name, source, runs, every.text);
+    else if (profile_is_counted(metric))
         put(sheet, what, "%s by %s%s, every one counted", metric->name, source, runs);
+    else if (profile_is_counter(metric) && metric->rate_requested > 0)
+        put(sheet, what, "%s by %s%s: %s samples a second asked for", metric->name, source, runs,
+            rate_text(metric->rate_requested).text);
     else if (calls || metric->rate_requested <= 0)
         put(sheet, what, "%s by %s%s%s%s", metric->name, source, runs,
             metric->period ? ", one in " : "", metric->period ? every.text : "");
@@ -80,15 +88,18 @@ static void put_recording(const struct sheet *sheet, const struct analysis *anal
         strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", &local);
     put(sheet, "command", "%s", command);
     free(command);
-    put(sheet, "recorded", "%s, for %s%s", when, text_duration(profile->duration_ns).text,
+    // An imported profile need not know its time.
+    const bool dated = profile->start_realtime_ns != 0;
+    put(sheet, "recorded", "%s%sfor %s%s", dated ? when : "", dated ? ", " : "",
+        text_duration(profile->duration_ns).text,
         profile->complete ? "" : " (cut off, or still going on)");
     put(sheet, "processes", "%s, with %s thread%s", text_count(profile->process_count).text,
         text_count(totals->threads).text, text_plural(totals->threads));
     for (unsigned i = 0; i < profile->metric_count; i++) {
         const struct profile_metric *metric = &profile->metrics[i];
-        // "alloc" is one event, that has all its metrics.
+        // "alloc" is one event that has all its metrics; so is "io".
         if (!profile_is_error(metric) && !profile_is_edge(metric) &&
-            (!profile_is_alloc(metric) || strcmp(metric->name, "alloc") == 0))
+            (!profile_is_caused(metric) || summary_names_event(metric)))
             put_event(sheet, i ? "" : "event", profile, i, totals);
     }
     const char *why = profile->kernel ? strchr(profile->kernel, ' ') : NULL;
@@ -104,7 +115,13 @@ static void put_recording(const struct sheet *sheet, const struct analysis *anal
 static void put_blocks(const struct sheet *sheet, const char *what,
                        const struct summary_alloc *alloc, enum alloc_metric bytes)
 {
-    if (alloc->has[bytes] && alloc->has[bytes + 1])
+    if (!alloc->has[bytes] || !alloc->has[bytes + 1])
+        return;
+    if (alloc->period)
+        put(sheet, what, "%s ±%s in %s ±%s block%s", text_bytes(alloc->sum[bytes]).text,
+            text_bytes((uint64_t)alloc->error[bytes]).text, text_count(alloc->sum[bytes + 1]).text,
+            text_count((uint64_t)alloc->error[bytes + 1]).text, text_plural(alloc->sum[bytes + 1]));
+    else
         put(sheet, what, "%s in %s block%s", text_bytes(alloc->sum[bytes]).text,
             text_count(alloc->sum[bytes + 1]).text, text_plural(alloc->sum[bytes + 1]));
 }
@@ -117,7 +134,12 @@ static void put_alloc(const struct sheet *sheet, const struct profile *profile,
     const struct profile_alloc *known = &totals->alloc;
     if (!summary_alloc(profile, &alloc))
         return;
-    if (!alloc.has[ALLOC_BLOCKS])
+    if (!alloc.has[ALLOC_BLOCKS] && alloc.period)
+        put(sheet, "allocated", "%s ±%s, by %s sampled blocks; %s live at the end, at most %s",
+            text_bytes(alloc.sum[ALLOC_BYTES]).text,
+            text_bytes((uint64_t)alloc.error[ALLOC_BYTES]).text, text_count(totals->samples).text,
+            text_bytes(known->live).text, text_bytes(known->peak).text);
+    else if (!alloc.has[ALLOC_BLOCKS])
         put(sheet, "allocated", "%s in %s blocks; %s live at the end, at most %s",
             text_bytes(totals->cost_ns).text, text_count(totals->samples).text,
             text_bytes(known->live).text, text_bytes(known->peak).text);
@@ -125,6 +147,13 @@ static void put_alloc(const struct sheet *sheet, const struct profile *profile,
     put_blocks(sheet, "freed", &alloc, ALLOC_FREED);
     put_blocks(sheet, "live at end", &alloc, ALLOC_LIVE);
     put_blocks(sheet, "at peak", &alloc, ALLOC_PEAK);
+    if (alloc.sum[ALLOC_TEMPORARY])
+        put(sheet, "temporary", "%s blocks (%s) freed before their thread allocated another one",
+            text_count(alloc.sum[ALLOC_TEMPORARY]).text,
+            text_percent((double)alloc.sum[ALLOC_TEMPORARY], (double)alloc.sum[ALLOC_BLOCKS]).text);
+    if (alloc.sum[ALLOC_MAPPED] || alloc.sum[ALLOC_UNMAPPED])
+        put(sheet, "mapped", "%s by the program itself, and %s unmapped",
+            text_bytes(alloc.sum[ALLOC_MAPPED]).text, text_bytes(alloc.sum[ALLOC_UNMAPPED]).text);
     if (known->rootless)
         put(sheet, "", "%s blocks without a context: a handler, or a thread that has ended",
             text_count(known->rootless).text);
@@ -132,12 +161,55 @@ static void put_alloc(const struct sheet *sheet, const struct profile *profile,
         put(sheet, "",
             "%s blocks (%s) found no room in the table: they count as live (see --memory)",
             text_count(known->unheld).text, text_bytes(known->unheld_bytes).text);
-    if (known->verified)
-        put(sheet, "", "%s remembered contexts compared with a walk, %s of them wrong",
-            text_count(known->verified).text, text_count(known->mismatches).text);
     if (known->unknown)
         put(sheet, "", "%s blocks freed that are not among these: from before, or from a parent",
             text_count(known->unknown).text);
+}
+
+static void put_io(const struct sheet *sheet, const struct profile *profile,
+                   const struct profile_totals *totals)
+{
+    struct summary_io io;
+    if (!summary_io(profile, &io))
+        return;
+    if (io.has[LIVE_IO_OPERATIONS])
+        put(sheet, "i/o", "%s read and %s written in %s operation%s, which took %s",
+            text_bytes(io.sum[LIVE_IO_READ]).text, text_bytes(io.sum[LIVE_IO_WRITTEN]).text,
+            text_count(io.sum[LIVE_IO_OPERATIONS]).text, text_plural(io.sum[LIVE_IO_OPERATIONS]),
+            text_duration(io.sum[LIVE_IO_NS]).text);
+    else
+        put(sheet, "i/o", "%s in %s operations", text_bytes(totals->cost_ns).text,
+            text_count(totals->samples).text);
+}
+
+static void put_lock(const struct sheet *sheet, const struct profile *profile,
+                     const struct profile_totals *totals)
+{
+    struct summary_lock lock;
+    if (!summary_lock(profile, &lock))
+        return;
+    if (!lock.has[LIVE_LOCK_ACQUIRED]) {
+        put(sheet, "locks", "%s waited for locks that were busy",
+            text_duration(totals->cost_ns).text);
+        return;
+    }
+    put(sheet, "locks", "%s taken, %s of them after a wait, which took %s",
+        text_count(lock.sum[LIVE_LOCK_ACQUIRED]).text,
+        text_count(lock.sum[LIVE_LOCK_CONTENDED]).text, text_duration(lock.sum[LIVE_LOCK_NS]).text);
+    put(sheet, "", "%s of that are blamed on who held the lock",
+        text_percent((double)lock.sum[LIVE_LOCK_BLAME], (double)lock.sum[LIVE_LOCK_NS]).text);
+    put(sheet, "threads", "%s waited for other threads, in %s operation%s",
+        text_duration(lock.sum[LIVE_SYNC_NS]).text, text_count(lock.sum[LIVE_SYNCS]).text,
+        text_plural(lock.sum[LIVE_SYNCS]));
+}
+
+// Contexts of events that the program causes.
+static void put_verified(const struct sheet *sheet, const struct profile_totals *totals)
+{
+    const struct profile_alloc *known = &totals->alloc;
+    if (known->verified)
+        put(sheet, "", "%s remembered contexts compared with a walk, %s of them wrong",
+            text_count(known->verified).text, text_count(known->mismatches).text);
 }
 
 // The whole cost of sampling.
@@ -167,10 +239,10 @@ static void put_overhead(const struct sheet *sheet, const struct profile *profil
 static void put_samples(const struct sheet *sheet, const struct profile *profile,
                         const struct profile_totals *totals)
 {
-    if (profile_times(profile) == 0 && !profile_samples_blocks(profile) && !totals->samples)
+    const bool caused = profile_samples_caused(profile) != NULL;
+    if (profile_times(profile) == 0 && !caused && !totals->samples)
         return; // calls were followed, and nothing was sampled
-    const bool alloc = profile_samples_blocks(profile);
-    if (!alloc)
+    if (!caused)
         put(sheet, "samples", "%s, %s lost%s%s", text_count(totals->samples).text,
             text_count(totals->lost).text, totals->cost_ns ? "; they stand for " : "",
             totals->cost_ns ? text_duration(totals->cost_ns).text : "");
@@ -178,21 +250,27 @@ static void put_samples(const struct sheet *sheet, const struct profile *profile
         put(sheet, "",
             "%s without room in memory: counted to the nearest known caller (see --memory)",
             text_count(totals->unplaced).text);
-    if (!alloc && totals->samples == 0)
+    if (totals->hook_ns)
+        put(sheet, "hooks", "%s in hooks on calls (%s samples): taken out, no function has it",
+            text_duration(totals->hook_ns).text, text_count(totals->hook_samples).text);
+    if (!caused && totals->samples == 0)
         return; // nothing to be said of none
     put(sheet, "contexts",
         "%.2f %% complete: %s walked to the root, %s to the marker, %s cut short",
         totals_complete_percent(totals), text_count(totals->verdicts[VERDICT_COMPLETE]).text,
         text_count(totals->verdicts[VERDICT_MARKER]).text,
-        text_count(totals_walks(totals) - totals_complete(totals)).text);
+        text_count(totals_truncated(totals)).text);
+    if (totals->verdicts[VERDICT_GUESSED])
+        put(sheet, "", "%.2f %% guessed: %s led through code without unwind tables",
+            totals_guessed_percent(totals), text_count(totals->verdicts[VERDICT_GUESSED]).text);
     for (unsigned i = VERDICT_MARKER + 1; i < VERDICT_COUNT; i++)
-        if (totals->verdicts[i])
+        if (totals->verdicts[i] && i != VERDICT_GUESSED)
             put(sheet, "", "%s: %s", verdict_name((enum verdict)i),
                 text_count(totals->verdicts[i]).text);
     put(sheet, "stack depth", "%.1f frames on average, of which %.1f were walked",
         summary_per_sample(totals, totals->frames_stack),
         summary_per_sample(totals, totals->frames_walked));
-    if (alloc)
+    if (caused)
         return;
     put(sheet, "handler", "%s on average, half below %s, 99 %% below %s: %s of the time sampled",
         text_duration((uint64_t)totals_handler_mean(totals)).text,
@@ -202,17 +280,27 @@ static void put_samples(const struct sheet *sheet, const struct profile *profile
     put_overhead(sheet, profile, totals);
 }
 
+static void put_timeline(const struct sheet *sheet, const struct profile *profile,
+                         const struct profile_totals *totals)
+{
+    const struct profile_timeline *timeline = &profile->timeline;
+    const double charges = totals->charges ? (double)totals->charges : 1;
+    if (timeline->recorded)
+        put(sheet, "timeline", "%s charges with their time, %s lost; %s, %.1f bytes each",
+            text_count(totals->charges).text, text_count(totals->charges_lost).text,
+            text_bytes(timeline->stored_bytes).text, (double)timeline->stored_bytes / charges);
+}
+
 // Contexts that programs asked for.
 static void put_asked(const struct sheet *sheet, const struct profile_totals *totals)
 {
     if (!totals->asked_bytes && !totals->asked_unknown)
         return;
-    put(sheet, "asked for", "contexts: %s told by a new number, %s by a walk; %s to decode them by",
+    put(sheet, "asked for", "contexts: %s by a new number, %s by a walk; %s to decode them",
         text_count(totals->asked_numbers).text, text_count(totals->asked_walked).text,
         text_bytes(totals->asked_bytes).text);
     if (totals->asked_unknown)
-        put(sheet, "",
-            "%s could not be told and are not known, mostly for lack of room (see --memory)",
+        put(sheet, "", "%s are not known, mostly for lack of room (see --memory)",
             text_count(totals->asked_unknown).text);
 }
 
@@ -250,7 +338,7 @@ static void put_encoding(const struct sheet *sheet, const struct profile *profil
         put_sites(sheet, encode);
         return;
     }
-    put(sheet, "encoding", "%s functions, %s edges, ids up to %s; %s times anew, %s in all",
+    put(sheet, "encoding", "%s functions, %s edges, ids up to %s; %s re-encodings, %s in all",
         text_count(encode->functions).text, text_count(encode->edges).text,
         text_count(encode->max_id).text, text_count(encode->reencodings).text,
         text_duration(encode->reencode_ns).text);
@@ -264,10 +352,10 @@ static void put_encoding(const struct sheet *sheet, const struct profile *profil
         per_second(encode->pushes_overflow, profile).text,
         per_second(encode->pushes_armless, profile).text,
         per_second(encode->pushes_new, profile).text);
-    put(sheet, "", "%s samples told by a known number, %s by a new one, %s by a walk",
+    put(sheet, "", "%s samples by a known number, %s by a new one, %s by a walk",
         text_count(encode->decoded).text, text_count(encode->confirmed).text,
         text_count(encode->walked).text);
-    put(sheet, "", "%s told where they were, %s from leaf functions, %s from further away",
+    put(sheet, "", "%s at a frame with a number, %s in leaf functions, %s further away",
         text_count(encode->direct).text, text_count(encode->from_leaf).text,
         text_count(encode->climbed).text);
     put(sheet, "", "%s numbers compared with a walk, %s of them wrong",
@@ -285,9 +373,9 @@ static void put_kept(const struct sheet *sheet, const struct profile *profile,
     if (kind.hot)
         put(sheet, "kept",
             "hot contexts: at least %.3g %% of the total, to an error of %.3g %% at most; by %s",
-            100 * kind.phi, 100 * kind.epsilon, kind.miner);
+            100 * kind.phi, 100 * kind.epsilon, live_word(LIVE_MINERS, kind.miner));
     // The others have as many as they need.
-    const bool has_limit = kind.hot && strcmp(kind.miner, "space-saving") == 0;
+    const bool has_limit = kind.hot && kind.miner == LIVE_MINER_SPACE_SAVING;
     if (kind.hot && !kind.full && use.counters)
         put(sheet, "",
             "%s%s%s counters in use; a context that has none had at most %s, %s of the total",
@@ -299,9 +387,9 @@ static void put_kept(const struct sheet *sheet, const struct profile *profile,
             "everything, until the memory was used up; a context that is not there had at most %s "
             "since, %s of the total",
             text_amount(use.floor, unit).text, text_percent((double)use.floor, whole).text);
-    const bool samples_contexts = kind.hot && strcmp(kind.miner, "sticky") == 0;
+    const bool samples_contexts = kind.hot && kind.miner == LIVE_MINER_STICKY;
     if (samples_contexts)
-        put(sheet, "", "what a context had before its count began, by chance, is missing in it");
+        put(sheet, "", "counts begin by chance: what a context had before that is missing");
     else if (kind.has_errors)
         put(sheet, "", "the largest error of a count is %s, %s of the total%s",
             text_amount(use.largest_error, unit).text,
@@ -372,9 +460,13 @@ void summary_print(FILE *out, const struct text_style *style, const struct analy
     put_kept(&sheet, analysis->profile, totals);
     put_phases(&sheet, analysis->profile);
     put_alloc(&sheet, analysis->profile, totals);
+    put_io(&sheet, analysis->profile, totals);
+    put_lock(&sheet, analysis->profile, totals);
+    put_verified(&sheet, totals);
     put_samples(&sheet, analysis->profile, totals);
     put_encoding(&sheet, analysis->profile, totals);
     put_asked(&sheet, totals);
+    put_timeline(&sheet, analysis->profile, totals);
     put_sizes(&sheet, analysis->profile, totals);
     summary_print_owners(out, style, analysis);
     fputc('\n', out);

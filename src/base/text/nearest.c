@@ -34,8 +34,8 @@ unsigned word_distance(const char *a, const char *b)
     return rows[length % 3][columns];
 }
 
-// More edits than these are no typing error: "wall" is not "calls". Words that begin alike may differ
-// by one more: "traks" is "track".
+// More edits than these are no typing error: "wall" is not "calls". Words that begin alike may
+// differ by one more: "traks" is "track".
 static unsigned most_edits(const char *word, const char *other)
 {
     const size_t length = strlen(word);

@@ -96,21 +96,28 @@ static void put_spaces(FILE *out, unsigned count)
         putc_unlocked(' ', out);
 }
 
-static void put_cell(FILE *out, const struct text_style *style, enum text_align align,
-                     unsigned width, enum text_tone tone, const char *text, unsigned text_columns,
-                     bool last)
+// Where a cell stands.
+struct column {
+    enum text_align align;
+    unsigned width;
+    bool last; // of the line
+};
+
+static void put_cell(FILE *out, const struct text_style *style, const struct column *column,
+                     enum text_tone tone, const char *text)
 {
-    unsigned space = text_columns < width ? width - text_columns : 0;
-    if (align == TEXT_RIGHT)
+    const unsigned columns = text_width(text), width = column->width;
+    const unsigned space = columns < width ? width - columns : 0;
+    if (column->align == TEXT_RIGHT)
         put_spaces(out, space);
-    if (align == TEXT_FLEX && style->width && text_columns > width) {
+    if (column->align == TEXT_FLEX && style->width && columns > width) {
         char *cut = text_cut(text, width, style);
         text_put(out, style, tone, cut);
         free(cut);
     } else {
         text_put(out, style, tone, text);
     }
-    if (align != TEXT_RIGHT && !last)
+    if (column->align != TEXT_RIGHT && !column->last)
         put_spaces(out, space);
 }
 
@@ -129,8 +136,8 @@ static void put_row(const struct text_table *table, FILE *out, const struct text
             put_spaces(out, GAP);
         first = false;
         const char *text = cells ? table->text + cells[i].text : table->head[i];
-        put_cell(out, style, table->align[i], widths[i], cells ? cells[i].tone : TEXT_DIM, text,
-                 cells ? cells[i].width : text_width(text), i == last);
+        put_cell(out, style, &(struct column){table->align[i], widths[i], i == last},
+                 cells ? cells[i].tone : TEXT_DIM, text);
     }
     putc_unlocked('\n', out);
 }

@@ -236,7 +236,8 @@ char *text_cut(const char *text, unsigned width, const struct text_style *style)
 void text_put(FILE *out, const struct text_style *style, enum text_tone tone, const char *text)
 {
     text = text_safe(text);
-    static const char *const codes[] = {"", "\033[2m", "\033[1m", "\033[1;31m", "\033[33m"};
+    static const char *const codes[] = {"",           "\033[2m",  "\033[1m",
+                                        "\033[1;31m", "\033[33m", "\033[32m"};
     if (!style->colour || tone == TEXT_PLAIN)
         fputs(text, out);
     else

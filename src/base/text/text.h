@@ -69,7 +69,7 @@ const char *text_skip(const char *text, unsigned width); // behind so many colum
 // Copies text (to be freed), cut to `width` columns with an ellipsis at the end. 0: not cut.
 char *text_cut(const char *text, unsigned width, const struct text_style *style);
 
-enum text_tone { TEXT_PLAIN, TEXT_DIM, TEXT_BOLD, TEXT_HOT, TEXT_WARM };
+enum text_tone { TEXT_PLAIN, TEXT_DIM, TEXT_BOLD, TEXT_HOT, TEXT_WARM, TEXT_COOL };
 
 void text_put(FILE *out, const struct text_style *style, enum text_tone tone, const char *text);
 

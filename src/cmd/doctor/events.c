@@ -4,9 +4,9 @@
 
 #include "base/text/text.h"
 #include "cmd/doctor/check.h"
-#include "cmd/record/instrumented.h"
-#include "cmd/record/restriction.h"
-#include "cmd/record/sources.h"
+#include "cmd/events/restriction.h"
+#include "cmd/events/sources.h"
+#include "cmd/record/launch/instrumented.h"
 #include <time.h>
 #include <unistd.h>
 
@@ -26,7 +26,7 @@ static long ticks_a_second(void)
 static void check_cpu(struct checks *checks)
 {
     const enum live_source source = best_source(LIVE_EVENT_CPU);
-    struct restriction why;
+    struct restriction why = {.reason = ""};
     struct check *check;
     if (!restriction_of(LIVE_EVENT_CPU, &why)) {
         check = checks_add(checks, "cpu", CHECK_OK, "perf events, delivered at once (%s)",
@@ -66,7 +66,7 @@ static void check_rate(struct checks *checks)
 
 static void check_wall(struct checks *checks)
 {
-    struct restriction why;
+    struct restriction why = {.reason = ""};
     if (!restriction_of(LIVE_EVENT_WALL, &why)) {
         checks_add(checks, "wall", CHECK_OK, "waiting is seen, too");
         return;
@@ -80,7 +80,9 @@ static void check_wall(struct checks *checks)
 static void check_calls(struct checks *checks)
 {
     const char *why = why_sites_cannot_be_patched();
-    checks_add(checks, "alloc", CHECK_OK, "every block is counted; needs no rights");
+    checks_add(checks, "alloc", CHECK_OK, "every block is counted, or sampled; needs no rights");
+    checks_add(checks, "io", CHECK_OK, "every operation is counted; needs no rights");
+    checks_add(checks, "lock", CHECK_OK, "every lock is counted, and its waits; needs no rights");
     if (!why) {
         checks_add(checks, "calls", CHECK_OK,
                    "call sites can be rewritten (--track calls, encode)");

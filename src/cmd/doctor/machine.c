@@ -2,13 +2,13 @@
 
 // Checks of the machine and of the user's rights, besides events.
 
+#include "base/system/memory_limit.h"
 #include "base/text/text.h"
-#include "cmd/cmd.h"
 #include "cmd/doctor/check.h"
-#include "cmd/record/kernel_access.h"
-#include "cmd/record/launch.h"
-#include "cmd/record/memory_limit.h"
-#include "cmd/record/restriction.h"
+#include "cmd/events/restriction.h"
+#include "cmd/line/command.h"
+#include "cmd/record/launch/kernel_access.h"
+#include "cmd/record/launch/launch.h"
 #include "cmd/record/session.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -103,15 +103,15 @@ static void check_locked(struct checks *checks)
     check_remedy(check, "sudo sysctl kernel.perf_event_mlock_kb=516");
 }
 
-// A field of /proc/self/status as a number; 0 if there is none.
-static long status_field(const char *name)
+// A field of /proc/self/status as a number of that base; 0 if there is none.
+static uint64_t status_number(const char *name, int base)
 {
     FILE *file = fopen("/proc/self/status", "re");
     char line[256];
-    long value = 0;
+    uint64_t value = 0;
     while (file && fgets(line, sizeof line, file))
         if (!strncmp(line, name, strlen(name)) && line[strlen(name)] == ':')
-            value = strtol(line + strlen(name) + 1, NULL, 10);
+            value = strtoull(line + strlen(name) + 1, NULL, base);
     if (file)
         fclose(file);
     return value;
@@ -119,8 +119,7 @@ static long status_field(const char *name)
 
 static void check_tracer(struct checks *checks)
 {
-    const long tracer = status_field("TracerPid");
-    const long scope = read_setting("/proc/sys/kernel/yama/ptrace_scope", 0);
+    const uint64_t tracer = status_number("TracerPid", 10);
     if (tracer) {
         struct check *check =
             checks_add(checks, "ptrace", CHECK_NO,
@@ -128,8 +127,34 @@ static void check_tracer(struct checks *checks)
         check->essential = true;
         check_remedy(check, "start the tracer inside: cairn record -- strace COMMAND");
     } else {
-        checks_add(checks, "ptrace", CHECK_OK, "not needed (kernel.yama.ptrace_scope is %ld)",
-                   scope);
+        checks_add(checks, "ptrace", CHECK_OK, "no debugger or tracer is at work here");
+    }
+}
+
+// Whether 'record -p' may come into processes that run: of other users, it takes CAP_SYS_PTRACE.
+static void check_attaching(struct checks *checks)
+{
+    const uint64_t ptrace = UINT64_C(1) << 19;
+    const bool is_able = status_number("CapEff", 16) & ptrace;
+    const long scope = read_setting("/proc/sys/kernel/yama/ptrace_scope", 0);
+    struct check *check;
+    if (scope >= 3) {
+        check =
+            checks_add(checks, "record -p", CHECK_NO,
+                       "no process may be entered until the next boot (kernel.yama.ptrace_scope "
+                       "is %ld)",
+                       scope);
+        check_remedy(check, "start the program with cairn record");
+    } else if (is_able) {
+        checks_add(checks, "record -p", CHECK_OK, "comes into processes of all users");
+    } else if (scope) {
+        check = checks_add(checks, "record -p", CHECK_NO,
+                           "processes may not be entered (kernel.yama.ptrace_scope is %ld)", scope);
+        check_remedy(check, scope == 1 ? "sudo sysctl kernel.yama.ptrace_scope=0"
+                                       : "sudo cairn record -p PID");
+    } else {
+        checks_add(checks, "record -p", CHECK_OK,
+                   "comes into processes of this user; root's into all");
     }
 }
 
@@ -179,7 +204,7 @@ static const char *container(void)
 static void check_container(struct checks *checks)
 {
     const char *engine = container();
-    const bool filtered = status_field("Seccomp") == 2;
+    const bool filtered = status_number("Seccomp", 10) == 2;
     if (!engine && !filtered)
         return;
     checks_add(
@@ -200,6 +225,7 @@ void check_machine(struct checks *checks)
     check_memory(checks);
     check_locked(checks);
     check_tracer(checks);
+    check_attaching(checks);
     check_marker(checks);
     check_kernel(checks);
     check_container(checks);

@@ -8,6 +8,7 @@
 #include "symbol/files/debug_file.h"
 #include "symbol/files/object.h"
 #include "symbol/files/package.h"
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,8 @@ char *packages_with_names(const char *const *paths, size_t count)
         bool said = !owners[i];
         for (size_t before = 0; before < i && !said; before++)
             said = owners[before] && !strcmp(owners[before], owners[i]);
+        // Debian's policy: packages of debug information are made from each package, and end in
+        // -dbgsym; glibc alone has one that is older than the policy.
         const bool is_libc = owners[i] && !strcmp(owners[i], "libc6");
         if (!said)
             fprintf(out, " %s%s", owners[i], is_libc ? "-dbg" : "-dbgsym");
@@ -108,17 +111,10 @@ static void check_servers(struct checks *checks)
 
 static void check_libc(struct checks *checks)
 {
-    char path[4096] = "", line[4096];
-    FILE *maps = fopen("/proc/self/maps", "re");
-    while (maps && fgets(line, sizeof line, maps)) {
-        char *found = strstr(line, "/libc.so.6");
-        if (found && sscanf(strchr(line, '/'), "%4095[^\n]", path) == 1)
-            break;
-    }
-    if (maps)
-        fclose(maps);
-    if (!*path)
+    Dl_info libc;
+    if (!dladdr(dlsym(RTLD_DEFAULT, "getenv"), &libc) || !libc.dli_fname)
         return;
+    const char *path = libc.dli_fname;
     if (file_names(path) == NAMES_AND_LINES) {
         checks_add(checks, "libc", CHECK_OK, "has debug information: names and lines");
         return;

@@ -2,13 +2,13 @@
 
 // Checks of a program: its language, and the names of it and its libraries.
 
-#include "base/program.h"
+#include "base/system/program.h"
 #include "base/memory.h"
 #include "base/text/text.h"
 #include "cmd/doctor/check.h"
 #include "cmd/doctor/names.h"
-#include "cmd/record/launch.h"
-#include "cmd/record/libraries.h"
+#include "cmd/record/launch/launch.h"
+#include "cmd/record/launch/libraries.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,14 +36,14 @@ static bool add_library(void *context, const char *path)
 static const struct language {
     const char *name, *finding, *remedy;
 } languages[] = {
-    {"node", "JavaScript functions have names if node writes them down",
+    {"node", "JavaScript functions have names if node writes a perf map",
      "cairn record -- node --perf-basic-prof SCRIPT"},
-    {"nodejs", "JavaScript functions have names if node writes them down",
+    {"nodejs", "JavaScript functions have names if node writes a perf map",
      "cairn record -- nodejs --perf-basic-prof SCRIPT"},
-    {"java", "methods have names if Java writes them down (JDK 17 or later)",
+    {"java", "methods of OpenJDK 17 have names and lines; others need a perf map",
      "cairn record -- java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit "
      "-XX:+PreserveFramePointer PROGRAM"},
-    {"python", "functions of a script have names if Python writes them down (3.12 or later)",
+    {"python", "Python 3.11 and 3.12 have functions and lines; later ones need -X perf",
      "cairn record -- python3 -X perf SCRIPT"},
     {"perl", NO_NAMES, NULL},
     {"ruby", NO_NAMES, NULL},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "cmd/record/overhead.h"
 #include "base/now.h"
-#include "cmd/record/sources.h"
+#include "cmd/events/sources.h"
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <sched.h>

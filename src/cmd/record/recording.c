@@ -4,13 +4,17 @@
 #include "base/new_file.h"
 #include "base/now.h"
 #include "base/text/text.h"
-#include "cmd/record/descendants.h"
+#include "cmd/continuous/continuous.h"
+#include "cmd/record/attached.h"
+#include "cmd/record/from_outside.h"
+#include "cmd/record/launch/descendants.h"
+#include "cmd/record/launch/signals.h"
 #include "cmd/record/overhead.h"
 #include "cmd/record/session.h"
-#include "cmd/record/signals.h"
 #include "cmd/record/status.h"
 #include "event/event.h"
-#include "profile/output.h"
+#include "live/choices.h"
+#include "profile/chunks/output.h"
 #include "profile/recorder/recorder.h"
 #include <dirent.h>
 #include <errno.h>
@@ -31,24 +35,28 @@
 #define UPDATE_PART 100
 #define LEAST_PAUSE_NS (NS_PER_S / 10) // small ones take next to nothing
 #define LONGEST_UPDATE_NS (10 * NS_PER_S)
+#define LONGEST_TIMED_NS (2 * NS_PER_S) // with a timeline, whose rings hold twice as much
 #define NEVER UINT64_MAX
 #define STARTUP_NS (3 * NS_PER_S) // where the agent has not come by then, it never will
-#define LONG_NS NS_PER_S          // a recording that can bear to be followed by a measurement
+#define ATTACHED_LOOK_MS 100      // whether the processes still run
+#define LONG_NS NS_PER_S          // long enough for a measurement afterwards
 
 struct recording {
     const struct record_options *options;
     struct session session;
     struct startup_sampler startup;
+    struct outside *outside; // NULL: nothing is sampled from outside
     struct recorder *recorder;
     struct session_sources sources;
-    uint64_t start_ns;      // monotonic clock, as all that follow
-    uint64_t update_ns;     // when to read the memory next
-    uint64_t updated_ns;    // when it was read last,
-    uint64_t pause_ns;      // for how long to leave it alone then,
-    uint64_t used_ns;       // and what the command had used of the processor
-    uint64_t on_ns, off_ns; // when to switch sampling; NEVER: not, or done
-    int signals;
-    int passed; // signals that the front passes on; not blocking
+    struct continuous *continuous; // NULL: there are no intervals
+    uint64_t start_ns;             // monotonic clock, as all that follow
+    uint64_t update_ns;            // when to read the memory next
+    uint64_t updated_ns;           // when it was read last,
+    uint64_t pause_ns;             // for how long to leave it alone then,
+    uint64_t used_ns;              // and what the command had used of the processor
+    uint64_t reading_ns;           // the CPU time that it took
+    uint64_t on_ns, off_ns;        // when to switch sampling; NEVER: not, or done
+    struct recording_ends ends;
     struct group_signals group;
     pid_t command;
     bool ended;          // the command, not necessarily all that it started
@@ -123,7 +131,8 @@ static uint64_t command_ns(const struct recording *recording)
 
 static bool was_read_lately(const struct recording *recording, uint64_t now)
 {
-    return now - recording->updated_ns < LONGEST_UPDATE_NS &&
+    const uint64_t longest = recording->options->timeline ? LONGEST_TIMED_NS : LONGEST_UPDATE_NS;
+    return now - recording->updated_ns < longest &&
            command_ns(recording) - recording->used_ns < recording->pause_ns;
 }
 
@@ -134,7 +143,11 @@ static void update_if_worthwhile(struct recording *recording, uint64_t now)
         return;
     const uint64_t start = now_ns(CLOCK_PROCESS_CPUTIME_ID);
     update(recording);
-    const uint64_t pause = (now_ns(CLOCK_PROCESS_CPUTIME_ID) - start) * UPDATE_PART;
+    // Work that is done once, as to read the names of the kernel's functions, does not count.
+    const uint64_t cost = now_ns(CLOCK_PROCESS_CPUTIME_ID) - start;
+    const uint64_t pause =
+        (cost < recording->reading_ns ? cost : recording->reading_ns) * UPDATE_PART;
+    recording->reading_ns = cost;
     recording->updated_ns = now;
     recording->pause_ns = pause < LEAST_PAUSE_NS ? 0 : pause;
     recording->used_ns = command_ns(recording);
@@ -142,7 +155,16 @@ static void update_if_worthwhile(struct recording *recording, uint64_t now)
         startup_sampler_close(&recording->startup);
 }
 
-// Does what is due: sampling on or off, reading the memory.
+// The profile is read once more where an interval ends.
+static void end_interval(struct recording *recording, uint64_t now)
+{
+    const bool ends = continuous_wants_profile(recording->continuous, now);
+    if (ends)
+        update(recording);
+    continuous_turn(recording->continuous, now, !recording->write_error);
+}
+
+// Does what is due: sampling on or off, reading the memory, intervals.
 static void do_what_is_due(struct recording *recording)
 {
     uint64_t now = now_ns(CLOCK_MONOTONIC);
@@ -156,11 +178,29 @@ static void do_what_is_due(struct recording *recording)
     }
     if (now >= recording->update_ns)
         update_if_worthwhile(recording, now);
+    if (recording->continuous)
+        end_interval(recording, now);
+}
+
+static uint64_t when_due(const struct recording *recording)
+{
+    uint64_t due = earliest(recording->update_ns, earliest(recording->on_ns, recording->off_ns));
+    return recording->continuous ? earliest(due, continuous_due(recording->continuous)) : due;
+}
+
+// Before it is waited for: its CPU time is known until then.
+static void read_ended_command(const struct recording *recording)
+{
+    siginfo_t info = {.si_pid = 0};
+    if (recording->outside && !recording->ended &&
+        !waitid(P_PID, (id_t)recording->command, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid)
+        outside_read(recording->outside);
 }
 
 static void collect_command(struct recording *recording)
 {
     struct rusage usage;
+    read_ended_command(recording);
     if (recording->ended || wait4(recording->command, &recording->command_status, WNOHANG,
                                   &usage) != recording->command)
         return;
@@ -177,7 +217,7 @@ static bool asks_to_end(uint32_t signal)
 static void take_signals(struct recording *recording)
 {
     struct signalfd_siginfo info;
-    while (signals_next(recording->signals, recording->command, &info)) {
+    while (signals_next(recording->ends.signals, recording->command, &info)) {
         if (info.ssi_signo == SIGCHLD) {
             collect_command(recording);
             continue;
@@ -191,7 +231,7 @@ static void forward_signals(struct recording *recording)
 {
     struct signalfd_siginfo info;
     ssize_t bytes;
-    while ((bytes = read(recording->passed, &info, sizeof info)) == sizeof info) {
+    while ((bytes = read(recording->ends.passed, &info, sizeof info)) == sizeof info) {
         take_signals(recording);
         if (signals_came_to_group(&recording->group, &info))
             continue;
@@ -200,8 +240,8 @@ static void forward_signals(struct recording *recording)
         recording->stop |= recording->ended && asks_to_end(info.ssi_signo);
     }
     if (bytes == 0) { // the front is gone, and poll() would tell of that again and again
-        close(recording->passed);
-        recording->passed = -1;
+        close(recording->ends.passed);
+        recording->ends.passed = -1;
     }
     take_signals(recording);
 }
@@ -209,9 +249,9 @@ static void forward_signals(struct recording *recording)
 // Sleeps until a signal comes (SIGCHLD is one) or something is due.
 static void wait_a_while(struct recording *recording)
 {
-    struct pollfd sources[] = {{.fd = recording->signals, .events = POLLIN},
-                               {.fd = recording->passed, .events = POLLIN}};
-    uint64_t due = earliest(recording->update_ns, earliest(recording->on_ns, recording->off_ns));
+    struct pollfd sources[] = {{.fd = recording->ends.signals, .events = POLLIN},
+                               {.fd = recording->ends.passed, .events = POLLIN}};
+    uint64_t due = when_due(recording);
     uint64_t now = now_ns(CLOCK_MONOTONIC);
     struct timespec pause = {0};
     if (due > now) {
@@ -318,12 +358,30 @@ static void tell(int outcome, int status)
     close(outcome);
 }
 
+static void end_outside(struct recording *recording)
+{
+    if (!recording->outside)
+        return;
+    char *note = from_outside_note(recording->outside);
+    if (note)
+        recorder_note(recording->recorder, note);
+    free(note);
+    outside_close(recording->outside);
+    recording->outside = NULL;
+    update(recording);
+}
+
 // The end of each recording: completes the profile, prints the summary, reports the status.
-static void finish(struct recording *recording, int status, int outcome)
+static void finish(struct recording *recording, int status)
 {
     const struct record_options *options = recording->options;
     struct recording_summary summary;
-    unsigned running = left_over_processes(recording);
+    const bool to_the_end = !options->pids && !options->everything;
+    unsigned running = to_the_end ? left_over_processes(recording) : 0;
+    if (!to_the_end)
+        update(recording);
+    if (!running)
+        end_outside(recording);
     if (!options->quiet && !options->json && isatty(STDERR_FILENO) && status == 128 + SIGINT)
         fputc('\n', stderr); // after the "^C" that the terminal wrote
     summarise(recording, running, &summary);
@@ -342,8 +400,9 @@ static void finish(struct recording *recording, int status, int outcome)
         detach();
         if (recording->write_error && options->strict)
             status = STATUS_MISUSE;
-        tell(outcome, status | RECORDING_GOES_ON);
+        tell(recording->ends.outcome, status | RECORDING_GOES_ON);
         wait_for_left_over(recording);
+        end_outside(recording);
     }
     if (advice)
         recorder_note(recording->recorder, advice);
@@ -355,6 +414,10 @@ static void finish(struct recording *recording, int status, int outcome)
     free(unseen);
     free(refused);
     int error = recorder_close(recording->recorder);
+    if (recording->continuous) {
+        summary.has_intervals = true;
+        continuous_close(recording->continuous, &summary.intervals);
+    }
     if (running)
         return;
     if (error) {
@@ -368,7 +431,7 @@ static void finish(struct recording *recording, int status, int outcome)
     print_summary(options, &summary);
     for (unsigned i = 0; i < SUMMARY_NOTES; i++)
         free(summary.notes[i]);
-    tell(outcome, status);
+    tell(recording->ends.outcome, status);
 }
 
 static struct recorder_event describe_event(const struct record_options *options,
@@ -378,29 +441,64 @@ static struct recorder_event describe_event(const struct record_options *options
     return (struct recorder_event){
         .name = event_of(event)->name,
         .unit = event_of(event)->unit,
-        .period = !counts                                         ? options->period_ns
-                  : event == LIVE_EVENT_CALLS && options->trigger ? options->call_period
-                                                                  : 1,
+        .period = !counts                                              ? options->period_ns
+                  : event == LIVE_EVENT_CALLS && options->trigger      ? options->call_period
+                  : event == LIVE_EVENT_ALLOC && options->alloc_period ? options->alloc_period
+                                                                       : 1,
         .rate_requested = counts ? 0 : (double)NS_PER_S / (double)options->period_ns,
     };
 }
 
-static int start(struct recording *recording, const struct launch *launch,
-                 const struct inherited *inherited)
+static struct recorder_event describe_counter(const struct counter_choice *choice)
+{
+    const struct live_counter *counter = &choice->counter;
+    return (struct recorder_event){
+        .name = choice->name,
+        .unit = choice->unit,
+        .period = counter->is_rate ? 0 : counter->period,
+        .rate_requested = counter->is_rate ? (double)counter->period : 0,
+        .is_counter = true,
+    };
+}
+
+// With intervals, the profile of the whole recording lies where they go. 0, or the exit status.
+static int open_intervals(struct recording *recording, struct record_options *options,
+                          char *const *command)
+{
+    char *error = NULL;
+    if (!options->continuous.every_ns)
+        return 0;
+    destination_name_program(&options->continuous.destination, command[0]);
+    recording->continuous =
+        continuous_open(&options->continuous, options->quiet || options->json, &error);
+    if (!recording->continuous) {
+        complain("%s", error ? error : "out of memory");
+        free(error);
+        return STATUS_MISUSE;
+    }
+    options->output = continuous_profile(recording->continuous);
+    return 0;
+}
+
+// The shared memory, and the profile that is written from it. 0, or the exit status.
+static int open_profile(struct recording *recording, char *const *command, const char *agent_path)
 {
     const struct record_options *options = recording->options;
     const struct tree_name kind = tree_name(&options->trees);
     struct recorder_description description = {
         .path = options->output,
-        .command = options->command,
+        .command = command,
         .event_count = options->event_count,
-        .tracker = live_tracker_name(options->tracker),
+        .tracker = live_word(LIVE_TRACKERS, options->tracker),
         .tree_kind = kind.text,
     };
-    for (unsigned i = 0; i < options->event_count; i++)
-        description.events[i] = describe_event(options, options->events[i]);
+    for (unsigned i = 0; i < options->event_count; i++) {
+        const struct counter_choice *counter = record_counter(options, i);
+        description.events[i] =
+            counter ? describe_counter(counter) : describe_event(options, options->events[i]);
+    }
     char *why = NULL;
-    int error = session_create(&recording->session, options, launch->agent_path);
+    int error = session_create(&recording->session, options, agent_path);
     if (error == -EFBIG) {
         complain("the file size limit (ulimit -f) leaves no room for the shared memory, %s for "
                  "each process: raise it, or lower --memory",
@@ -411,6 +509,8 @@ static int start(struct recording *recording, const struct launch *launch,
         complain("cannot make the shared memory: %s", strerror(-error));
         return STATUS_FAILED;
     }
+    if (options->pids && (error = attached_prepare(options, &recording->session)))
+        return error;
     output_keep_previous(options->output);
     recording->recorder =
         recorder_open(&description, recording->session.fd, recording->session.shared, &why);
@@ -422,15 +522,66 @@ static int start(struct recording *recording, const struct launch *launch,
     recorder_note(recording->recorder, recording->session.note);
     if (*recording->session.kernel)
         recorder_kernel(recording->recorder, recording->session.kernel);
+    return 0;
+}
+
+static void start_time(struct recording *recording)
+{
+    const struct record_options *options = recording->options;
     recording->start_ns = recording->written_ns = now_ns(CLOCK_MONOTONIC);
     recording->update_ns = recording->start_ns + UPDATE_NS;
     uint64_t on_ns = recording->start_ns + options->delay_ns;
     recording->on_ns = options->delay_ns ? on_ns : NEVER;
     recording->off_ns = options->duration_ns ? on_ns + options->duration_ns : NEVER;
+}
+
+static int prepare_outside(void *context, pid_t pid)
+{
+    struct recording *recording = context;
+    return outside_add(recording->outside, pid, OUTSIDE_FROM_EXEC);
+}
+
+static int prepare_nothing(void *context, pid_t pid)
+{
+    (void)context;
+    (void)pid;
+    return 0;
+}
+
+// The kernel ends events on a process that gains rights by exec: these come afterwards.
+static pid_t start_outside(struct recording *recording, const struct launch *launch,
+                           const struct inherited *inherited)
+{
+    recording->outside = from_outside_open(recording->options, &recording->session);
+    if (!recording->outside)
+        return -ENOMEM;
+    if (recording->options->everything) {
+        const int error = from_outside_add(recording->outside, recording->options);
+        return error ? error : launch_start_outside(launch, inherited, prepare_nothing, recording);
+    }
+    if (!launch->gains_rights)
+        return launch_start_outside(launch, inherited, prepare_outside, recording);
+    const pid_t pid = launch_start_outside(launch, inherited, prepare_nothing, recording);
+    const int error = pid > 0 ? outside_add(recording->outside, pid, OUTSIDE_NOW) : 0;
+    if (error && error != -ESRCH)
+        complain("%s runs unprofiled: %s", launch->command[0], strerror(-error));
+    return pid;
+}
+
+static int start(struct recording *recording, const struct launch *launch,
+                 const struct inherited *inherited)
+{
+    const struct record_options *options = recording->options;
+    const int status = open_profile(recording, options->command, launch->agent_path);
+    if (status)
+        return status;
+    start_time(recording);
     const bool samples_startup = recording->session.shared->startup_sampled;
-    pid_t pid = launch_start(launch, inherited, recording->session.path,
-                             samples_startup ? &recording->startup : NULL);
+    pid_t pid = launch->from_outside ? start_outside(recording, launch, inherited)
+                                     : launch_start(launch, inherited, recording->session.path,
+                                                    samples_startup ? &recording->startup : NULL);
     if (pid < 0) {
+        end_outside(recording);
         complain("cannot run %s: %s", options->command[0], strerror(-pid));
         recorder_close(recording->recorder);
         return pid == -ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
@@ -440,16 +591,79 @@ static int start(struct recording *recording, const struct launch *launch,
     return 0;
 }
 
-void run_recording(const struct record_options *options, const struct launch *launch,
-                   const struct inherited *inherited, int signals, int passed, int outcome)
+void run_recording(const struct record_options *given, const struct launch *launch,
+                   const struct inherited *inherited, const struct recording_ends *ends)
 {
-    struct recording recording = {
-        .options = options, .signals = signals, .passed = passed, .startup = {.event = -1}};
-    int status = start(&recording, launch, inherited);
+    struct record_options options = *given;
+    struct recording recording = {.options = &options, .ends = *ends, .startup = {.event = -1}};
+    int status = open_intervals(&recording, &options, options.command);
+    if (!status)
+        status = start(&recording, launch, inherited);
     if (status) {
-        tell(outcome, status);
+        continuous_discard(recording.continuous);
+        tell(ends->outcome, status);
         return;
     }
     status = wait_for_command(&recording);
-    finish(&recording, status, outcome);
+    finish(&recording, status);
+}
+
+// Until somebody asks for the end, the time is up, or none of the processes runs any more.
+static void wait_for_end(struct recording *recording)
+{
+    struct pollfd asked = {.fd = recording->ends.passed, .events = POLLIN};
+    const uint64_t end_ns = recording->off_ns;
+    while (now_ns(CLOCK_MONOTONIC) < end_ns &&
+           (recording->options->everything || attached_run(recording->options))) {
+        const uint64_t now = now_ns(CLOCK_MONOTONIC), due = when_due(recording);
+        const uint64_t pause = due > now ? (due - now) / 1000000 + 1 : 0;
+        if (poll(&asked, 1, pause < ATTACHED_LOOK_MS ? (int)pause : ATTACHED_LOOK_MS) > 0)
+            return; // a signal, or the end of the front
+        recording->off_ns = NEVER;
+        do_what_is_due(recording);
+        recording->off_ns = end_ns;
+    }
+}
+
+// 0, or the exit status after a message; then the agent has left all processes.
+static int begin_outside(struct recording *recording)
+{
+    const struct record_options *options = recording->options;
+    if (!options->everything && options->entered_count == options->pid_count)
+        return 0;
+    recording->outside = from_outside_open(options, &recording->session);
+    const int error = recording->outside ? from_outside_add(recording->outside, options) : -ENOMEM;
+    if (!error)
+        return 0;
+    complain("cannot sample from outside: %s", strerror(-error));
+    if (recording->outside)
+        outside_close(recording->outside);
+    recording->outside = NULL;
+    attached_leave(options, &recording->session);
+    return STATUS_MISUSE;
+}
+
+void run_attached_recording(const struct record_options *given, const char *agent_path,
+                            const struct recording_ends *ends)
+{
+    struct record_options changed = *given, *const options = &changed;
+    struct recording recording = {
+        .options = options, .ends = *ends, .startup = {.event = -1}, .ended = true};
+    options->command = attached_command(options);
+    int status =
+        options->command ? open_intervals(&recording, options, options->command) : STATUS_FAILED;
+    if (!status)
+        status = open_profile(&recording, options->command, agent_path);
+    if (!status && ((status = attached_begin(options, &recording.session)) ||
+                    (status = begin_outside(&recording))))
+        recorder_close(recording.recorder);
+    if (status) {
+        continuous_discard(recording.continuous);
+        tell(ends->outcome, status);
+        return;
+    }
+    start_time(&recording);
+    wait_for_end(&recording);
+    attached_leave(options, &recording.session);
+    finish(&recording, 0);
 }

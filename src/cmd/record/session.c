@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 
 #include "cmd/record/session.h"
+#include "base/system/memory_limit.h"
 #include "base/text/text.h"
-#include "cmd/record/kernel_access.h"
-#include "cmd/record/memory_limit.h"
+#include "cmd/record/launch/kernel_access.h"
+#include "tree/tree.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -104,6 +107,7 @@ int session_create(struct session *session, const struct record_options *options
         .tracker = options->tracker,
         .trigger = options->trigger,
         .call_period = options->call_period,
+        .alloc_period = options->alloc_period,
         .weights_all_new = options->weights_all_new,
         .randomised = options->randomised,
         .fold_recursion = options->fold_recursion,
@@ -112,22 +116,64 @@ int session_create(struct session *session, const struct record_options *options
         .burst_one_in = options->burst_one_in,
         .empty_handler = options->empty_handler,
         .verify = options->verify,
-        .restless = options->restless,
+        .reencode_always = options->reencode_always,
         .calls_by = options->calls_by,
         .encode_by = options->encode_by,
         .kernel = kernel.level,
         .calls_window = options->calls_window,
+        .timeline = options->timeline,
+        .io_part = options->io_part,
     };
+    shared->options.counter_count = options->counter_count;
+    for (unsigned i = 0; i < options->counter_count; i++)
+        shared->options.counters[i] = options->counters[i].counter;
     fill_tree_options(&shared->options, &options->trees);
     // Where there are no contexts, there is nothing below the start-up.
     shared->startup_sampled =
-        options->event == LIVE_EVENT_CPU && shared->options.tree != LIVE_TREE_FUNCTIONS;
+        options->event == LIVE_EVENT_CPU && tree_traits_of(shared->options.tree)->has_paths;
     const struct tree_name kind = tree_name(&options->trees);
     memcpy(shared->tree_name, kind.text, sizeof shared->tree_name);
     strcpy(shared->agent_path, agent_path);
     session_set_recording(session, options->delay_ns == 0);
     shared->magic = LIVE_MAGIC;
     return 0;
+}
+
+// They may not look into /proc/PID/fd of ours. As long as nobody has opened the memory it may still
+// become another file.
+int session_share(struct session *session, uid_t owner)
+{
+    struct live_session *page = session->shared;
+    const uint64_t bytes = LIVE_SESSION_BYTES + session->slices * session->slice_bytes;
+    char path[sizeof session->path] = "/dev/shm/cairn-XXXXXX";
+    const int fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int error = fchown(fd, owner, (gid_t)-1) || ftruncate(fd, (off_t)bytes) ||
+                        write(fd, page, LIVE_SESSION_BYTES) != LIVE_SESSION_BYTES
+                    ? -errno
+                    : 0;
+    void *mapped = error ? MAP_FAILED
+                         : mmap(page, LIVE_SESSION_BYTES, PROT_READ | PROT_WRITE,
+                                MAP_SHARED | MAP_FIXED, fd, 0);
+    if (!error && mapped == MAP_FAILED)
+        error = -errno;
+    if (!error && dup3(fd, session->fd, O_CLOEXEC) < 0)
+        error = -errno;
+    close(fd);
+    if (error) {
+        unlink(path);
+        return error;
+    }
+    strcpy(session->path, path);
+    session->shared_by_name = true;
+    return 0;
+}
+
+void session_unshare(const struct session *session)
+{
+    if (session->shared_by_name)
+        unlink(session->path);
 }
 
 void session_set_recording(struct session *session, bool recording)
@@ -153,7 +199,7 @@ void session_read_sources(const struct session *session, struct session_sources 
         off_t offset = (off_t)(LIVE_SESSION_BYTES + i * session->slice_bytes);
         if (pread(session->fd, &process, sizeof process, offset) != sizeof process)
             return;
-        if (process.source && process.source <= LIVE_SOURCE_TIMER) {
+        if (process.source && process.source <= LIVE_SOURCE_OUTSIDE) {
             sources->by[process.source] = true;
             sources->exclude_kernel |= process.exclude_kernel == 1;
         } else {

@@ -6,6 +6,7 @@
 #include "base/text/text.h"
 #include "event/event.h"
 #include "profile/profile.h"
+#include "profile/queries/sampling_error.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,9 +49,10 @@ char *unseen_advice(const struct record_options *options, const struct recording
     // Until the agent is in, a process has loaded its libraries; the kernel may count by its tick.
     uint64_t allowed =
         UINT64_C(50000000) + UINT64_C(10000000) * totals->processes + summary->cpu_ns / 20;
-    if (summary->cpu_ns <= totals->cost_ns + allowed)
+    const uint64_t seen = totals->cost_ns + totals->hook_ns;
+    if (summary->cpu_ns <= seen + allowed)
         return NULL;
-    uint64_t unseen = summary->cpu_ns - totals->cost_ns;
+    uint64_t unseen = summary->cpu_ns - seen;
     int length = asprintf(
         &advice,
         "%s of the %s CPU time that the kernel counted were not seen: spent %sin "
@@ -128,9 +130,21 @@ static void print_why_empty(const struct record_options *options,
                  options->command[0],
                  options->calls_by == LIVE_BY_ENTRIES ? "was built with 'cairn cc'"
                                                       : "could be followed");
-    else if (options->event == LIVE_EVENT_ALLOC)
-        complain("no allocation was seen: %s made none, or has an allocator of its own",
+    else if (options->event == LIVE_EVENT_IO)
+        complain("no I/O was seen: %s has read and written nothing by functions of libc",
                  options->command[0]);
+    else if (options->event == LIVE_EVENT_LOCK)
+        complain("no lock was taken: %s has used none, or other ones than those of libc",
+                 options->command[0]);
+    else if (options->event == LIVE_EVENT_ALLOC)
+        complain("no allocation was %s: %s made none, or has an allocator of its own%s",
+                 options->alloc_period ? "sampled" : "seen", options->command[0],
+                 options->alloc_period ? ", or made few: -e alloc counts each" : "");
+    else if (options->event == LIVE_EVENT_OFFCPU)
+        complain("no wait was seen: %s was never off the processor for long", options->command[0]);
+    else if (options->event == LIVE_EVENT_COUNTER)
+        complain("no sample was taken: %s counted no period of %s", options->command[0],
+                 options->event_name);
     else
         complain("no sample was taken: %s ran for less than a period (%s) of %s time; a higher "
                  "rate (-F) sees more%s",
@@ -153,12 +167,41 @@ static struct sampling_cost cost_of(const struct recording_summary *summary)
     return sampling_cost(&summary->overhead, totals->handler_ns, totals->samples, totals->switches);
 }
 
+// Shares of all walks, in percent.
+struct walk_shares {
+    double complete, guessed;
+};
+
+static struct walk_shares shares_of(const struct recorder_totals *totals)
+{
+    const double walks = (double)(totals->complete + totals->guessed + totals->truncated);
+    if (walks == 0)
+        return (struct walk_shares){.complete = 100.0};
+    return (struct walk_shares){100.0 * (double)totals->complete / walks,
+                                100.0 * (double)totals->guessed / walks};
+}
+
+struct contexts_text {
+    char text[64];
+};
+
+static struct contexts_text contexts_text(const struct recorder_totals *totals)
+{
+    const struct walk_shares shares = shares_of(totals);
+    struct contexts_text shown;
+    const int length =
+        snprintf(shown.text, sizeof shown.text, "%.2f %% complete contexts", shares.complete);
+    if (totals->guessed)
+        snprintf(shown.text + length, sizeof shown.text - (size_t)length, ", %.2f %% guessed",
+                 shares.guessed);
+    return shown;
+}
+
 static void print_samples(const struct record_options *options,
                           const struct recording_summary *summary)
 {
     const struct recorder_totals *totals = &summary->totals;
     const struct sampling_cost cost = cost_of(summary);
-    uint64_t walks = totals->complete + totals->incomplete;
     const bool wall_beside =
         options->event == LIVE_EVENT_CPU && record_has(options, LIVE_EVENT_WALL);
     complain("%s sample%s of %s %s%s time in %s thread%s, %u process%s; %s lost",
@@ -167,9 +210,14 @@ static void print_samples(const struct record_options *options,
              wall_beside ? " and of wall" : "", text_count(totals->threads).text,
              text_plural(totals->threads), totals->processes, totals->processes == 1 ? "" : "es",
              text_count(totals->lost).text);
-    complain("%.2f %% complete contexts; %s",
-             walks ? 100.0 * (double)totals->complete / (double)walks : 100.0,
-             sampling_cost_text(&cost, totals->cost_ns).text);
+    if (totals->handler_ns)
+        complain("%s; %s", contexts_text(totals).text,
+                 sampling_cost_text(&cost, totals->cost_ns).text);
+    else // from outside there are no handlers
+        complain("%s", contexts_text(totals).text);
+    if (totals->hook_ns)
+        complain("hooks on calls took another %s, which no function is charged with",
+                 text_duration(totals->hook_ns).text);
 }
 
 // Peaks of several processes are not of one moment: the highest is shown, not their sum.
@@ -178,13 +226,40 @@ static const char *whose_peak(const struct recorder_totals *totals)
     return totals->processes > 1 ? " in one process" : "";
 }
 
-// Blocks, where the samples are another event's.
-static void print_blocks_beside(const struct recorder_totals *totals)
+struct allocated_text {
+    char text[192];
+};
+
+// "35.8 MB allocated in 304,945 blocks"; of sampled ones, with the interval that 95 of 100
+// estimates lie in.
+static struct allocated_text allocated(const struct record_options *options, uint64_t bytes,
+                                       uint64_t blocks, uint64_t variance)
 {
-    complain("%s allocated in %s block%s, %s live at the end, at most %s%s",
-             text_bytes(totals->block_bytes).text, text_count(totals->blocks).text,
-             text_plural(totals->blocks), text_bytes(totals->live_bytes).text,
-             text_bytes(totals->peak_bytes).text, whose_peak(totals));
+    struct allocated_text said;
+    const double period = (double)options->alloc_period;
+    if (!options->alloc_period)
+        snprintf(said.text, sizeof said.text, "%s allocated in %s block%s", text_bytes(bytes).text,
+                 text_count(blocks).text, text_plural(blocks));
+    else if (variance)
+        snprintf(said.text, sizeof said.text, "%s ±%s allocated in %s ±%s blocks",
+                 text_bytes(bytes).text,
+                 text_bytes((uint64_t)sampling_error((double)bytes, (double)bytes * period)).text,
+                 text_count(blocks).text,
+                 text_count((uint64_t)sampling_error((double)blocks, (double)variance)).text);
+    else
+        snprintf(said.text, sizeof said.text, "%s ±%s allocated", text_bytes(bytes).text,
+                 text_bytes((uint64_t)sampling_error((double)bytes, (double)bytes * period)).text);
+    return said;
+}
+
+// Blocks, where the samples are another event's.
+static void print_blocks_beside(const struct record_options *options,
+                                const struct recorder_totals *totals)
+{
+    complain("%s, %s live at the end, at most %s%s",
+             allocated(options, totals->block_bytes, totals->blocks, totals->blocks_variance).text,
+             text_bytes(totals->live_bytes).text, text_bytes(totals->peak_bytes).text,
+             whose_peak(totals));
 }
 
 static void print_unheld(const struct recorder_totals *totals)
@@ -195,17 +270,115 @@ static void print_unheld(const struct recorder_totals *totals)
                  text_count(totals->unheld).text);
 }
 
-static void print_blocks(const struct recorder_totals *totals)
+static void print_blocks(const struct record_options *options, const struct recorder_totals *totals)
 {
-    uint64_t walks = totals->complete + totals->incomplete;
-    complain("%s allocated in %s block%s, %s live at the end, at most %s%s; %s thread%s, %u "
-             "process%s; %.2f %% complete contexts",
-             text_bytes(totals->cost_ns).text, text_count(totals->samples).text,
-             text_plural(totals->samples), text_bytes(totals->live_bytes).text,
-             text_bytes(totals->peak_bytes).text, whose_peak(totals),
-             text_count(totals->threads).text, text_plural(totals->threads), totals->processes,
-             totals->processes == 1 ? "" : "es",
-             walks ? 100.0 * (double)totals->complete / (double)walks : 100.0);
+    const uint64_t blocks = options->alloc_period ? totals->blocks : totals->samples;
+    if (options->alloc_period)
+        complain("%s block%s sampled, one every %s; ± holds in 95 of 100 recordings",
+                 text_count(totals->samples).text, text_plural(totals->samples),
+                 text_bytes(options->alloc_period).text);
+    complain("%s, %s live at the end, at most %s%s; %s thread%s, %u process%s; %s",
+             allocated(options, totals->cost_ns, blocks, totals->blocks_variance).text,
+             text_bytes(totals->live_bytes).text, text_bytes(totals->peak_bytes).text,
+             whose_peak(totals), text_count(totals->threads).text, text_plural(totals->threads),
+             totals->processes, totals->processes == 1 ? "" : "es", contexts_text(totals).text);
+}
+
+static void print_io(const struct recorder_totals *totals)
+{
+    const uint64_t operations = totals->io[LIVE_IO_OPERATIONS];
+    complain("%s read and %s written in %s operation%s, which took %s",
+             text_bytes(totals->io[LIVE_IO_READ]).text,
+             text_bytes(totals->io[LIVE_IO_WRITTEN]).text, text_count(operations).text,
+             text_plural(operations), text_duration(totals->io[LIVE_IO_NS]).text);
+}
+
+static void print_lock(const struct recorder_totals *totals)
+{
+    const uint64_t acquired = totals->lock[LIVE_LOCK_ACQUIRED];
+    complain("%s lock%s taken, %s after a wait: %s waited for locks, %s for other threads",
+             text_count(acquired).text, text_plural(acquired),
+             text_count(totals->lock[LIVE_LOCK_CONTENDED]).text,
+             text_duration(totals->lock[LIVE_LOCK_NS]).text,
+             text_duration(totals->lock[LIVE_SYNC_NS]).text);
+}
+
+static void print_offcpu(const struct recorder_totals *totals)
+{
+    const uint64_t *sums = totals->offcpu, waits = sums[LIVE_OFFCPU_WAITS];
+    const uint64_t known = sums[LIVE_OFFCPU_LOCK] + sums[LIVE_OFFCPU_IO] + sums[LIVE_OFFCPU_SLEEP] +
+                           sums[LIVE_OFFCPU_QUEUE];
+    const uint64_t rest = sums[LIVE_OFFCPU_NS] > known ? sums[LIVE_OFFCPU_NS] - known : 0;
+    if (!waits) // a tree that forgets has no more than the cost
+        return;
+    complain("%s off the processor in %s wait%s: %s for locks, %s for I/O, %s asleep, %s ready to "
+             "run, %s else",
+             text_duration(sums[LIVE_OFFCPU_NS]).text, text_count(waits).text, text_plural(waits),
+             text_duration(sums[LIVE_OFFCPU_LOCK]).text, text_duration(sums[LIVE_OFFCPU_IO]).text,
+             text_duration(sums[LIVE_OFFCPU_SLEEP]).text,
+             text_duration(sums[LIVE_OFFCPU_QUEUE]).text, text_duration(rest).text);
+}
+
+static bool knows_io(const struct recorder_totals *totals)
+{
+    return totals->io[LIVE_IO_OPERATIONS] > 0;
+}
+
+static bool knows_locks(const struct recorder_totals *totals)
+{
+    return totals->lock[LIVE_LOCK_ACQUIRED] || totals->lock[LIVE_SYNCS];
+}
+
+// I/O, or locks, with nothing sampled beside them. Of trees that forget, the cost is what is known.
+static void print_caused_alone(const struct record_options *options,
+                               const struct recorder_totals *totals)
+{
+    if (options->event == LIVE_EVENT_IO && !knows_io(totals))
+        complain("%s read or written in %s operation%s", text_bytes(totals->cost_ns).text,
+                 text_count(totals->samples).text, text_plural(totals->samples));
+    if (options->event == LIVE_EVENT_LOCK && !knows_locks(totals))
+        complain("%s waited for locks, %s time%s", text_duration(totals->cost_ns).text,
+                 text_count(totals->samples).text, text_plural(totals->samples));
+    complain("%s thread%s, %u process%s; %s", text_count(totals->threads).text,
+             text_plural(totals->threads), totals->processes, totals->processes == 1 ? "" : "es",
+             contexts_text(totals).text);
+}
+
+// Counters, with no clock beside them: the first of them.
+static void print_counted(const struct record_options *options,
+                          const struct recorder_totals *totals)
+{
+    const struct counter_choice *first = &options->counters[0];
+    complain("%s %s in %s sample%s%s, %s thread%s, %u process%s; %s lost",
+             text_amount(totals->cost_ns, first->unit).text, first->name,
+             text_count(totals->samples).text, text_plural(totals->samples),
+             options->counter_count > 1 ? " of all events" : "", text_count(totals->threads).text,
+             text_plural(totals->threads), totals->processes, totals->processes == 1 ? "" : "es",
+             text_count(totals->lost).text);
+    complain("%s", contexts_text(totals).text);
+}
+
+static void print_intervals(const struct record_options *options,
+                            const struct continuous_totals *intervals)
+{
+    const char *name = options->continuous.destination.name;
+    complain("%s interval%s of %s in %s", text_count(intervals->delivered).text,
+             text_plural(intervals->delivered), text_duration(options->continuous.every_ns).text,
+             name);
+    if (intervals->prolonged)
+        complain("%s interval%s could not be written in time and became part of the next",
+                 text_count(intervals->prolonged).text, text_plural(intervals->prolonged));
+    if (intervals->refused)
+        complain("%s interval%s refused, and lost: %s", text_count(intervals->refused).text,
+                 intervals->refused == 1 ? " was" : "s were", intervals->problem);
+    if (intervals->waiting)
+        complain("%s interval%s could not be delivered (%s): see %s/waiting",
+                 text_count(intervals->waiting).text, text_plural(intervals->waiting),
+                 intervals->problem, intervals->folder);
+    if (intervals->is_unmade)
+        complain("the last interval could not be written (%s): it is %s/latest.out less %s",
+                 intervals->problem, intervals->folder,
+                 intervals->delivered + intervals->waiting ? "delivered.out there" : "nothing");
 }
 
 static void print_lines(const struct record_options *options,
@@ -216,11 +389,25 @@ static void print_lines(const struct record_options *options,
     if (counts ? totals->calls == 0 : totals->samples == 0)
         print_why_empty(options, summary);
     else if (options->event == LIVE_EVENT_ALLOC)
-        print_blocks(totals);
+        print_blocks(options, totals);
+    else if (options->event == LIVE_EVENT_OFFCPU)
+        complain("%s thread%s, %u process%s; %s", text_count(totals->threads).text,
+                 text_plural(totals->threads), totals->processes,
+                 totals->processes == 1 ? "" : "es", contexts_text(totals).text);
+    else if (options->event == LIVE_EVENT_COUNTER)
+        print_counted(options, totals);
+    else if (options->event == LIVE_EVENT_IO || options->event == LIVE_EVENT_LOCK)
+        print_caused_alone(options, totals);
     else if (!counts)
         print_samples(options, summary);
     if (options->event != LIVE_EVENT_ALLOC && totals->blocks)
-        print_blocks_beside(totals);
+        print_blocks_beside(options, totals);
+    if (knows_io(totals))
+        print_io(totals);
+    if (knows_locks(totals))
+        print_lock(totals);
+    if (record_has(options, LIVE_EVENT_OFFCPU))
+        print_offcpu(totals);
     print_unheld(totals);
     if (totals->calls)
         print_calls(totals);
@@ -234,7 +421,7 @@ static void print_lines(const struct record_options *options,
         complain("%s %s count at the nearest caller with a place in the tree: the memory limit "
                  "was reached; --memory raises it",
                  text_count(totals->unplaced).text,
-                 options->event_count > 1 ? "samples, calls or blocks"
+                 options->event_count > 1 ? "samples, calls, blocks or operations"
                                           : event_of(options->event)->many);
     if (totals->forgetting)
         complain("the memory limit was reached: from then on only hot contexts were kept, with a "
@@ -248,17 +435,34 @@ static void print_lines(const struct record_options *options,
     else if (summary->running)
         complain("%u processes still run; the profile completes when they end", summary->running);
     bool standard = !strcmp(options->output, DEFAULT_PROFILE);
-    if (!summary->is_elsewhere)
+    if (summary->has_intervals)
+        print_intervals(options, &summary->intervals);
+    if (!summary->is_elsewhere && !summary->intervals.profile_is_gone)
         complain("%s is %s; next: cairn report%s%s", options->output,
                  text_bytes(summary->file_bytes).text, standard ? "" : " ",
                  standard ? "" : options->output);
+}
+
+static void put_intervals(struct json *json, const struct continuous_totals *intervals)
+{
+    json_object(json);
+    json_put_unsigned(json, "delivered", intervals->delivered);
+    json_put_unsigned(json, "empty", intervals->empty);
+    json_put_unsigned(json, "prolonged", intervals->prolonged);
+    json_put_unsigned(json, "refused", intervals->refused);
+    json_put_unsigned(json, "waiting", intervals->waiting);
+    json_put_unsigned(json, "waiting_bytes", intervals->waiting_bytes);
+    json_put_bool(json, "last_unmade", intervals->is_unmade);
+    json_put_string(json, "folder",
+                    intervals->waiting || intervals->is_unmade ? intervals->folder : NULL);
+    json_put_string(json, "problem", *intervals->problem ? intervals->problem : NULL);
+    json_end_object(json);
 }
 
 static void print_json(const struct record_options *options,
                        const struct recording_summary *summary)
 {
     const struct recorder_totals *totals = &summary->totals;
-    uint64_t walks = totals->complete + totals->incomplete;
     const struct {
         const char *key;
         uint64_t value;
@@ -273,6 +477,7 @@ static void print_json(const struct record_options *options,
         {"cost_ns", totals->cost_ns},
         {"cpu_ns", summary->cpu_ns},
         {"handler_ns", totals->handler_ns},
+        {"hook_ns", totals->hook_ns},
         {"samples_sparse", totals->sparse},
         {"switches", totals->switches},
         {"nodes", totals->nodes},
@@ -280,6 +485,12 @@ static void print_json(const struct record_options *options,
         {"calls", totals->calls},
         {"blocks", totals->blocks},
         {"block_bytes", totals->block_bytes},
+        {"io_operations", totals->io[LIVE_IO_OPERATIONS]},
+        {"io_read", totals->io[LIVE_IO_READ]},
+        {"io_written", totals->io[LIVE_IO_WRITTEN]},
+        {"locks", totals->lock[LIVE_LOCK_ACQUIRED]},
+        {"lock_wait_ns", totals->lock[LIVE_LOCK_NS]},
+        {"offcpu_ns", totals->offcpu[LIVE_OFFCPU_NS]},
         {"tree_bytes", totals->tree_bytes},
         {"file_bytes", summary->file_bytes},
     };
@@ -291,7 +502,7 @@ static void print_json(const struct record_options *options,
     json_key(&json, "events");
     json_array(&json);
     for (unsigned i = 0; i < options->event_count; i++)
-        json_string(&json, event_of(options->events[i])->name);
+        json_string(&json, record_event_name(options, i));
     json_end_array(&json);
     json_put_unsigned(&json, "period_ns", options->period_ns);
     json_put_real(&json, "rate_requested", rate_requested(options));
@@ -306,8 +517,9 @@ static void print_json(const struct record_options *options,
         json_null(&json);
     json_put_string(&json, "tree", tree_name(&options->trees).text);
     json_put_bool(&json, "memory_limit_reached", totals->forgetting > 0);
-    json_put_real(&json, "complete_pct",
-                  walks ? 100.0 * (double)totals->complete / (double)walks : 100.0);
+    const struct walk_shares shares = shares_of(totals);
+    json_put_real(&json, "complete_pct", shares.complete);
+    json_put_real(&json, "guessed_pct", shares.guessed);
     char *advice = source_advice(options, summary);
     json_put_string(&json, "advice", advice);
     free(advice);
@@ -315,6 +527,11 @@ static void print_json(const struct record_options *options,
     json_put_string(&json, "error", summary->incomplete);
     json_put_words(&json, "notes", summary->notes);
     json_put_unsigned(&json, "processes_refused", summary->refused);
+    json_key(&json, "intervals");
+    if (summary->has_intervals)
+        put_intervals(&json, &summary->intervals);
+    else
+        json_null(&json);
     json_end_object(&json);
     json_finish(&json);
 }

@@ -5,7 +5,8 @@
 // The closing summary of `cairn record`, on stderr. While it runs, the terminal is the program's:
 // cairn cannot see what the program writes there, and would write into its lines.
 
-#include "cmd/record/record_options.h"
+#include "cmd/continuous/continuous.h"
+#include "cmd/record/options/record_options.h"
 #include "cmd/record/session.h"
 #include "profile/recorder/recorder.h"
 
@@ -26,6 +27,8 @@ struct recording_summary {
     const char *incomplete;         // why the profile is, or NULL
     uint64_t written_ns;            // of the time elapsed: the part in such a profile,
     bool is_elsewhere;              // if it can be found at all
+    bool has_intervals;
+    struct continuous_totals intervals; // of --every
 };
 
 void print_summary(const struct record_options *options, const struct recording_summary *summary);

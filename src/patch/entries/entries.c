@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "patch/entries/entries.h"
-#include "base/agent_map.h"
-#include "patch/code_write.h"
-#include "patch/dl_notify.h"
+#include "base/system/agent_map.h"
 #include "patch/entries/entries_list.h"
 #include "patch/entries/entries_module.h"
+#include "patch/functions/dl_notify.h"
+#include "patch/write/code_write.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,14 +146,14 @@ static void prepare_module(const struct dl_phdr_info *info, const uintptr_t *lis
 {
     const size_t bytes =
         sizeof(struct patched_module) + count * (sizeof(uintptr_t) + sizeof(uint32_t));
-    struct patched_module *module = agent_map_map(bytes), *before;
+    struct patched_module *module = agent_map(bytes), *before;
     if (!module) {
         search->error = -ENOMEM;
         return;
     }
     bool usable = fill_module(module, info, list, count, search);
     if (usable && (before = known_before(module))) {
-        agent_map_unmap(module, bytes);
+        agent_unmap(module, bytes);
         usable = !entries_settle_module(before);
         atomic_store_explicit(&before->gone, !usable, memory_order_release);
         search->added += usable ? (int64_t)before->count : 0;
@@ -161,7 +161,7 @@ static void prepare_module(const struct dl_phdr_info *info, const uintptr_t *lis
     }
     if (!usable || !make_module_relay(module, search->hook) || entries_settle_module(module)) {
         search->skipped += module->count;
-        agent_map_unmap(module, bytes);
+        agent_unmap(module, bytes);
         return;
     }
     search->added += (int64_t)module->count;

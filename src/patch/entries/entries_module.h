@@ -20,7 +20,7 @@ struct patched_module {
     unsigned char relay_first; // byte, of one that is not shut
     unsigned char relay_cell;  // lowest byte of the cell that it counts down in bursts
     size_t count;
-    // Which are off between bursts, in order. Changed by whoever may switch.
+    // Which are off between bursts, in order. Changed by the thread that may switch.
     uint32_t *quiet;
     size_t quiet_count;
     uintptr_t entry[];
@@ -43,7 +43,7 @@ extern const unsigned char entries_no_op[ENTRY_BYTES] __attribute__((visibility(
 extern const unsigned char entries_long_no_op[LONG_NO_OP_BYTES]
     __attribute__((visibility("hidden")));
 
-// Memory for whoever switches. In normal context.
+// Memory for switching. In normal context.
 void entries_switch_prepare(void);
 
 // Writes all entries of a module as they are to be now. No thread runs there. 0 or -errno.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "base/agent_map.h"
-#include "patch/code_write.h"
+#include "base/system/agent_map.h"
 #include "patch/entries/entries_module.h"
+#include "patch/write/code_write.h"
 #include <linux/membarrier.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,13 +20,13 @@
 // The state for libraries that come later.
 static _Atomic bool entries_are_on, relays_are_shut, relays_rest;
 
-// Of whoever switches entries.
+// Of the thread that switches entries.
 static unsigned char *large_chunk;
 
 void entries_switch_prepare(void)
 {
     if (!large_chunk)
-        large_chunk = agent_map_map(LARGE_CHUNK);
+        large_chunk = agent_map(LARGE_CHUNK);
 }
 
 // ---- entries
@@ -252,7 +252,7 @@ static void leave_some(struct patched_module *module, uint32_t round)
 
 int entries_burst(bool running, bool alone)
 {
-    static uint32_t round; // of whoever may switch
+    static uint32_t round; // of the thread that may switch
     int fd = code_open(), error = 0;
     if (fd < 0)
         return fd;
@@ -272,7 +272,7 @@ int entries_burst(bool running, bool alone)
     return error;
 }
 
-static struct patched_module *quieted; // of whoever may switch
+static struct patched_module *quieted; // of the thread that may switch
 static uint32_t quieted_number;
 
 static struct extent quieted_of(const struct patched_module *module)

@@ -49,7 +49,7 @@ static bool can_scratch(const struct site *site, const struct instruction *in,
         return site->thunk - 1 != SCRATCH;
     const bool plain = in->length == 2 && bytes[0] == 0xff && bytes[1] == 0x10; // call *(%rax)
     return !plain && !(in->prefixes & (PREFIX_ADDRESS | PREFIX_OPERAND)) &&
-           (in->mod == 3 || (in->base != SCRATCH && in->index != SCRATCH));
+           (in->mod == 3 ? in->rm != SCRATCH : in->base != SCRATCH && in->index != SCRATCH);
 }
 
 // A call of a constant, near or far. A far one's address comes right behind it, and is jumped over.
@@ -110,7 +110,7 @@ static bool is_indirect(const struct site *site)
 }
 
 // The word of the thread's table is added or taken off, in %rax, which is on the stack meanwhile; a
-// negative one is for the hook. Returns where the distance to the hook's address is.
+// negative one is for the hook, aside. Returns where the way there is.
 static size_t emit_lookup(struct assembler *out, const struct stub_plan *plan, uint8_t operation,
                           uint16_t *restored)
 {
@@ -119,17 +119,29 @@ static size_t emit_lookup(struct assembler *out, const struct stub_plan *plan, u
     emit_word(out, (uint32_t)plan->tls_table);
     emit(out, "\x48\x8b\x80", 3); // mov 8*index(%rax), %rax
     emit_word(out, plan->index * 8);
-    emit(out, "\x48\x85\xc0\x79\x08", 5); // test %rax, %rax; jns over the next two
-    const size_t hook = emit_hook(out);
-    emit(out, "\xeb\x09", 2); // jmp over the next one: LOOKUP_TAIL bytes, both
+    emit(out, "\x48\x85\xc0\x78\x00", 5); // test %rax, %rax; js aside
+    const size_t aside = out->at;
     emit(out, change, sizeof change);
     emit_word(out, (uint32_t)plan->tls_number);
     *restored = (uint16_t)out->at;
     emit(out, "\x58", 1); // pop %rax
+    return aside;
+}
+
+// Where a negative word is for the hook, out of the way of all others: ASIDE_BYTES. Returns where
+// the distance to the hook's address is.
+static size_t emit_aside(struct assembler *out, size_t from, uint16_t restored)
+{
+    end_skip(out, from);
+    const size_t hook = emit_hook(out);
+    const unsigned char back[] = {0xeb, (unsigned char)(restored - (out->at + 2))};
+    out->failed |= out->at + 2 - restored > -INT8_MIN;
+    emit(out, back, sizeof back);
     return hook;
 }
 
-// Emits the code before the call; returns where the distance to the hook's address is, or 0.
+// Emits the code before the call; returns where the distance to the hook's address is, or the way
+// aside, or 0.
 static size_t emit_before(struct assembler *out, struct stub *stub, const struct stub_plan *plan,
                           const struct instruction *in, const unsigned char *bytes)
 {
@@ -215,7 +227,7 @@ static void emit_all(struct assembler *out, struct stub *stub, const struct stub
         emit_whole_chain(out, stub, plan, &in, call);
         return;
     }
-    const size_t before = emit_before(out, stub, plan, &in, call);
+    size_t before = emit_before(out, stub, plan, &in, call);
     stub->call.call = (uint16_t)out->at;
     if (plan->target)
         emit_constant(out, plan->target, &stub->call.back);
@@ -223,7 +235,12 @@ static void emit_all(struct assembler *out, struct stub *stub, const struct stub
         emit_site(out, site, &in, call);
     if (!plan->target)
         stub->call.back = (uint16_t)out->at;
-    const size_t after = is_tail(site) ? 0 : emit_behind(out, stub, plan, bytes);
+    size_t after = is_tail(site) ? 0 : emit_behind(out, stub, plan, bytes);
+    if (plan->kind == STUB_TABLE) {
+        stub->aside = (uint16_t)out->at;
+        before = emit_aside(out, before, stub->call.popped);
+        after = emit_aside(out, after, stub->restored);
+    }
     if (before)
         emit_literal(out, before, (uintptr_t)plan->before);
     if (after)

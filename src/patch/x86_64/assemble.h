@@ -4,7 +4,7 @@
 
 // The code of a stub.
 
-#include "patch/stub.h"
+#include "patch/stubs/stub.h"
 
 // Writes the slot of `stub` (its code address is known) to `code`, and fills in its offsets.
 // Returns the number of bytes; 0 if something is out of reach, or the plan does not fit the site.

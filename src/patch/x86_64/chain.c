@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "patch/x86_64/chain.h"
 #include "base/gc_hidden.h"
-#include "patch/bump_allocator.h"
+#include "patch/stubs/bump_allocator.h"
 
 #define IN_LINE 4 // targets that are compared one after the other; more are looked up
 #define BUCKETS_MOST (4 * STUB_ARMS)

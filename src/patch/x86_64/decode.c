@@ -118,6 +118,7 @@ static void read_sib(struct code_cursor *cursor, struct instruction *in, uint8_t
     uint8_t sib = next_byte(cursor);
     uint8_t index = (sib >> 3 & 7) | (extend & 2 ? 8 : 0);
     in->index = index == 4 ? NO_REGISTER : index;
+    in->scale = (uint8_t)(1u << (sib >> 6));
     if ((sib & 7) == 5 && in->mod == 0) {
         in->base = NO_REGISTER;
         in->disp_bytes = 4;
@@ -450,6 +451,7 @@ static const unsigned char *load_address(const unsigned char *code, const unsign
         const uint8_t sib = *at++;
         const uint8_t index = (sib >> 3 & 7) | (in->rex & 2 ? 8 : 0);
         in->index = index == 4 ? NO_REGISTER : index;
+        in->scale = (uint8_t)(1u << (sib >> 6));
         in->base = (sib & 7) == 5 && in->mod == 0 ? NO_REGISTER : (sib & 7) | (in->rex & 1 ? 8 : 0);
         in->disp_bytes = in->base == NO_REGISTER ? 4 : 0;
     } else if (low == 5 && in->mod == 0) {

@@ -48,6 +48,7 @@ struct instruction {
     bool has_modrm;
     uint8_t mod, reg, rm; // rm and reg with the bits of REX
     uint8_t base, index;  // of a memory operand; NO_REGISTER if none
+    uint8_t scale;        // of the index: 1, 2, 4 or 8
     bool rip_relative;    // the displacement counts from the end of the instruction
     uint8_t disp_at, disp_bytes;
     uint8_t immediate_at, immediate_bytes;

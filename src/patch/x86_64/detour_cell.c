@@ -71,41 +71,42 @@ bool detour_cell_slot(struct detour_cell *cell, uintptr_t hooks, uintptr_t place
 }
 
 // The operand, pushed: the same with another number in its ModRM byte.
-static bool put_push(struct detour_cell *cell, size_t *at, uintptr_t place, uintptr_t site,
-                     const struct instruction *in)
+static bool put_push(struct detour_cell *cell, size_t *at, uintptr_t place,
+                     const struct indirect_site *site)
 {
     unsigned char push[INSTRUCTION_MOST], moved[RELOCATED_MOST];
-    struct instruction as_push = *in;
-    memcpy(push, (const void *)site, in->length);
-    push[in->opcode_at + 1] = (unsigned char)((push[in->opcode_at + 1] & 0xc7) | 0x30);
+    struct instruction as_push = site->in;
+    unsigned char *operand = &push[as_push.opcode_at + 1];
+    memcpy(push, (const void *)site->address, as_push.length);
+    *operand = (unsigned char)((*operand & 0xc7) | 0x30);
     as_push.flow = FLOW_NEXT;
-    const size_t size = relocate_make(moved, &as_push, push, site, place + *at);
+    const size_t size = relocate_make(moved, &as_push, push, site->address, place + *at);
     put_bytes(cell->code, at, moved, size);
     return size != 0;
 }
 
 // Puts the instructions before a short tail jump, the hook, and the jump.
-bool detour_cell_tail(struct detour_cell *cell, uintptr_t hooks, uintptr_t place, uintptr_t site,
-                      const struct instruction *in, size_t lead)
+bool detour_cell_tail(struct detour_cell *cell, uintptr_t hooks, uintptr_t place,
+                      const struct indirect_site *site, size_t lead)
 {
     size_t at = 0;
     memset(cell, 0, sizeof *cell);
-    cell->truth = site;
+    cell->truth = site->address;
     cell->kind = KIND_JUMP;
     cell->lead = (uint8_t)lead;
-    put_bytes(cell->code, &at, (const void *)(site - lead), lead);
-    return put_push(cell, &at, place, site, in) &&
+    put_bytes(cell->code, &at, (const void *)(site->address - lead), lead);
+    return put_push(cell, &at, place, site) &&
            put_rest(cell, at, place, hooks + offsetof(struct detour_hooks, indirect));
 }
 
 bool detour_cell_indirect(struct detour_cell *cell, uintptr_t hooks, uintptr_t place,
-                          uintptr_t site, const struct instruction *in, enum detour_hook hook)
+                          const struct indirect_site *site, enum detour_hook hook)
 {
     size_t at = 0;
     memset(cell, 0, sizeof *cell);
-    cell->truth = site;
-    cell->kind = in->flow == FLOW_CALL_INDIRECT ? KIND_CALL : KIND_JUMP;
-    if (!put_push(cell, &at, place, site, in))
+    cell->truth = site->address;
+    cell->kind = site->in.flow == FLOW_CALL_INDIRECT ? KIND_CALL : KIND_JUMP;
+    if (!put_push(cell, &at, place, site))
         return false;
     return put_rest(cell, at, place,
                     hooks + (hook == DETOUR_WITHIN ? offsetof(struct detour_hooks, within)

@@ -5,7 +5,7 @@
 // The code of one detour, for detour.c alone. `hooks` is where a struct detour_hooks lies within
 // reach, `place` where the cell will.
 
-#include "patch/detour.h"
+#include "patch/stubs/detour_hooks.h"
 #include "patch/x86_64/decode.h"
 
 #define DETOUR_CELL 64
@@ -40,12 +40,17 @@ void detour_cell_direct(struct detour_cell *cell, uintptr_t hooks, uintptr_t pla
 // A detour to a function whose address lies in a word. False, as below: it does not fit.
 bool detour_cell_slot(struct detour_cell *cell, uintptr_t hooks, uintptr_t place, uintptr_t slot);
 
-// Of the indirect call or jump at a site.
+// An indirect call or jump, and where it lies.
+struct indirect_site {
+    uintptr_t address;
+    struct instruction in;
+};
+
 bool detour_cell_indirect(struct detour_cell *cell, uintptr_t hooks, uintptr_t place,
-                          uintptr_t site, const struct instruction *in, enum detour_hook hook);
+                          const struct indirect_site *site, enum detour_hook hook);
 
 // Of an indirect jump, with so many bytes before it.
-bool detour_cell_tail(struct detour_cell *cell, uintptr_t hooks, uintptr_t place, uintptr_t site,
-                      const struct instruction *in, size_t lead);
+bool detour_cell_tail(struct detour_cell *cell, uintptr_t hooks, uintptr_t place,
+                      const struct indirect_site *site, size_t lead);
 
 #endif

@@ -4,7 +4,7 @@
 
 // Instructions, one behind the other, into the slot of a stub.
 
-#include "patch/stub.h"
+#include "patch/stubs/stub.h"
 #include "patch/x86_64/decode.h"
 
 struct assembler {

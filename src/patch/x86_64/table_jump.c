@@ -28,9 +28,20 @@ static bool only_reads(const struct instruction *in)
     case 0xf7:
         return group < 2;
     case 0xff:
-        return group == 6;
+        return group == 4 || group == 6;
     }
     return false;
+}
+
+// Its registers are vectors, which have the same numbers.
+static bool names_vectors(const struct instruction *in)
+{
+    const uint8_t op = in->opcode;
+    const bool general =
+        op == 0x2c || op == 0x2d || op == 0x50 || op == 0x7e || op == 0xc5 || op == 0xd7;
+    return in->map == MAP_0F && !general &&
+           ((op & 0xf8) == 0x10 || (op & 0xf8) == 0x28 || (op >= 0x50 && op < 0x80) || op == 0xc2 ||
+            op == 0xc6 || op >= 0xd0);
 }
 
 // The field for a register is a part of the opcode.
@@ -49,11 +60,24 @@ static bool is_wide(const struct instruction *in)
     return in->map == MAP_ONE && (in->opcode & 0xfe) == 0xf6 && (in->reg & 7) >= 4;
 }
 
+// An entry of a table of addresses. A pointer to a virtual member function is none: it is odd, and
+// one more than the distance of its entry from the begin of the table, which is added as it is.
+static bool is_indexed(const struct instruction *in)
+{
+    const bool member = in->scale == 1 && in->base != NO_REGISTER && in->disp == -1;
+    return in->index != NO_REGISTER && !member;
+}
+
+static bool has_base(const struct instruction *in)
+{
+    return in->rip_relative || in->base != NO_REGISTER;
+}
+
 static enum origin origin_in(const struct instruction *in, uint8_t reg)
 {
     if (in->flow == FLOW_CALL || in->flow == FLOW_CALL_INDIRECT)
         return ORIGIN_COMPUTED; // may have changed any register that is not preserved
-    if (in->vector || in->map > MAP_0F)
+    if (in->vector || in->map > MAP_0F || names_vectors(in))
         return ORIGIN_NOT_HERE;
     if (in->map == MAP_ONE) {
         const uint8_t low = (in->opcode & 7) | (in->rex & 1 ? 8 : 0);
@@ -62,10 +86,9 @@ static enum origin origin_in(const struct instruction *in, uint8_t reg)
         if ((in->opcode & 0xf0) == 0xb0 && low == reg)
             return ORIGIN_COPIED;
         if (in->opcode == 0x8b && in->reg == reg)
-            return in->mod == 3 ? ORIGIN_COPIED
-                   : in->index == NO_REGISTER && (in->base != NO_REGISTER || in->rip_relative)
-                       ? ORIGIN_LOADED
-                       : ORIGIN_COMPUTED;
+            return in->mod == 3                      ? ORIGIN_COPIED
+                   : !is_indexed(in) && has_base(in) ? ORIGIN_LOADED
+                                                     : ORIGIN_COMPUTED;
         if (in->opcode == 0x89)
             return in->mod == 3 && in->rm == reg ? ORIGIN_COPIED : ORIGIN_NOT_HERE;
         if (only_reads(in))
@@ -118,7 +141,7 @@ bool trail_leaves(const struct jump_trail *trail, const struct instruction *jump
     if (trail->count && decode_restores_stack(&trail->last[(trail->count - 1) % TRAIL]))
         return true;
     if (jump->mod != 3)
-        return jump->rip_relative || (jump->index == NO_REGISTER && jump->base != NO_REGISTER &&
+        return jump->rip_relative || (!is_indexed(jump) && jump->base != NO_REGISTER &&
                                       !base_is_indexed(trail, jump->base, 0));
     unsigned back = 0;
     const enum origin origin = origin_of(trail, jump->rm, &back);

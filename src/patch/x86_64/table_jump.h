@@ -7,7 +7,7 @@
 
 #include "patch/x86_64/decode.h"
 
-#define TRAIL 16
+#define TRAIL 32
 
 struct jump_trail {
     struct instruction last[TRAIL];

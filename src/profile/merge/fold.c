@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "profile/merge/fold.h"
 #include "profile/loader.h"
-#include "profile/totals.h"
+#include "profile/queries/totals.h"
+#include "profile/timeline_records.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -261,6 +262,7 @@ static int move_trees(struct fold *fold, uint32_t *goes_to)
             to->merger = tree_merger_new(&profile->trees[to->tree], profile->metric_count);
         result = to->merger ? tree_merger_add(to->merger, tree) : -ENOMEM;
         profile_join_names(&profile->trees[to->tree], tree);
+        profile->trees[to->tree].charges.lost += tree->charges.count + tree->charges.lost;
         goes_to[i] = to->tree;
     }
     for (size_t i = 0; i < count; i++)
@@ -282,6 +284,7 @@ static void close_ranks(struct profile *profile, const uint32_t *goes_to, uint32
         if (goes_to[i] != i) {
             free(profile->trees[i].nodes);
             free(profile->trees[i].values);
+            timeline_drop(&profile->trees[i]);
             tree_map[i] = tree_map[goes_to[i]];
         } else if (tree_map[i] != i) {
             profile->trees[tree_map[i]] = profile->trees[i];

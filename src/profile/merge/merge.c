@@ -6,14 +6,14 @@
 #include "profile/loader.h"
 #include "profile/merge/fold.h"
 #include "profile/merge/merge_partial.h"
-#include "profile/module_table.h"
+#include "profile/place_names.h"
+#include "profile/queries/module_table.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_METRICS = 16 };
 #define NONE UINT32_MAX
 
 struct merging {
@@ -30,7 +30,7 @@ struct merging {
     // Of the profile that is taken in now:
     const struct profile *from;
     unsigned *module_map;
-    unsigned metric_map[MOST_METRICS];
+    unsigned metric_map[PROFILE_MOST_METRICS];
     uint32_t *process_map;      // to the process that has its trees
     uint32_t *creation_map;     // to the steps of the merged profile
     struct function_set *known; // functions, if it is to be laid upon walked trees
@@ -142,7 +142,13 @@ static int take_session(struct merging *merging)
     for (unsigned i = 0; i < from->note_count; i++)
         if (add_note(into, from->notes[i]) < 0)
             return -ENOMEM;
-    return 0;
+    // Nodes have other numbers from now on.
+    if (from->blame_count && add_note(into, "pairs of waiters and holders are left out of merged "
+                                            "profiles") < 0)
+        return -ENOMEM;
+    // Times of several recordings have nothing to do with each other.
+    return from->timeline.recorded ? add_note(into, "timelines are left out of merged profiles")
+                                   : 0;
 }
 
 // Metrics. All must be known before the first tree is taken in.
@@ -183,15 +189,23 @@ static int take_metrics(struct merging *merging)
     for (unsigned i = 0; i < merging->from->metric_count; i++) {
         const struct profile_metric *metric = &merging->from->metrics[i];
         unsigned known = find_metric(into, metric);
-        if (known == MOST_METRICS)
+        if (known == PROFILE_MOST_METRICS)
             return refuse(merging, "these profiles have more than %d different metrics",
-                          MOST_METRICS);
+                          PROFILE_MOST_METRICS);
         bool is_new = known == into->metric_count;
         into->metric_count += is_new;
         if ((is_new ? copy_metric : meet_metric)(&into->metrics[known], metric) < 0)
             return -ENOMEM;
     }
     return 0;
+}
+
+static bool knows_metrics(const struct merging *merging)
+{
+    for (unsigned i = 0; i < merging->from->metric_count; i++)
+        if (find_metric(merging->into, &merging->from->metrics[i]) == merging->into->metric_count)
+            return false;
+    return true;
 }
 
 // Modules and processes
@@ -249,6 +263,27 @@ static int take_functions(struct merging *merging)
             return -ENOMEM;
         }
         into->functions[into->function_count++] = taken;
+    }
+    return 0;
+}
+
+static place_t map_place(const struct merging *merging, place_t place)
+{
+    unsigned module = place_module(place);
+    if (module >= merging->from->module_count) // a damaged profile
+        return place == 0 ? 0 : PLACE_UNKNOWN;
+    return place_make(merging->module_map[module], place_offset(place));
+}
+
+// Names that another tool has found. The same place has the same names.
+static int take_place_names(struct merging *merging)
+{
+    const struct profile *from = merging->from;
+    for (unsigned i = 0; i < from->place_count; i++) {
+        const struct profile_place *place = &from->places[i];
+        if (!place_names_add(merging->into, place, map_place(merging, place->place),
+                             map_place(merging, place->begin)))
+            return -ENOMEM;
     }
     return 0;
 }
@@ -321,14 +356,6 @@ static int take_processes(struct merging *merging)
 
 // Trees
 
-static place_t map_place(const struct merging *merging, place_t place)
-{
-    unsigned module = place_module(place);
-    if (module >= merging->from->module_count) // a damaged profile
-        return place == 0 ? 0 : PLACE_UNKNOWN;
-    return place_make(merging->module_map[module], place_offset(place));
-}
-
 // The calls that created threads.
 static int take_creations(struct merging *merging)
 {
@@ -361,6 +388,7 @@ static int translate(const struct merging *merging, const struct profile_tree *t
     to->nodes = NULL;
     to->values = NULL;
     to->count = 0;
+    to->charges = (struct profile_charges){0};
     to->process =
         tree->process < merging->from->process_count ? merging->process_map[tree->process] : 0;
     to->start = map_place(merging, tree->start);
@@ -460,6 +488,8 @@ static int take_profile(struct merging *merging, bool lay_upon)
     if (result == 0)
         result = take_functions(merging);
     if (result == 0)
+        result = take_place_names(merging);
+    if (result == 0)
         result = take_processes(merging);
     if (result == 0)
         result = take_creations(merging);
@@ -478,65 +508,111 @@ static int take_profile(struct merging *merging, bool lay_upon)
     return result;
 }
 
-// Room for everything at once: trees must not move while others are added to them.
-static int make_room(struct merging *merging, const struct profile *const *profiles, size_t count)
+// Of the profiles, before one is taken in.
+struct survey {
+    bool *calls; // each follows calls
+    bool walked; // one at least does not
+    size_t processes, trees;
+};
+
+static int get_profile(struct merging *merging, const struct merge_source *source, size_t number)
 {
-    size_t processes = 1, trees = 1;
-    for (size_t i = 0; i < count; i++) {
-        processes += profiles[i]->process_count;
-        trees += profiles[i]->tree_count;
+    merging->from = source->get(source->context, number, merging->error);
+    return merging->from ? 0 : -EINVAL;
+}
+
+// Metrics of walked profiles come first.
+static int look_through(struct merging *merging, const struct merge_source *source,
+                        struct survey *survey)
+{
+    int result = 0;
+    for (size_t i = 0; i < source->count && result == 0; i++) {
+        result = get_profile(merging, source, i);
+        if (result < 0)
+            return result;
+        survey->calls[i] = follows_calls(merging->from);
+        survey->walked |= !survey->calls[i];
+        survey->processes += merging->from->process_count;
+        survey->trees += merging->from->tree_count;
+        if (!survey->calls[i])
+            result = take_metrics(merging);
     }
+    for (size_t i = 0; i < source->count && result == 0; i++) {
+        if (survey->calls[i])
+            result = get_profile(merging, source, i);
+        if (survey->calls[i] && result == 0)
+            result = take_metrics(merging);
+    }
+    return result;
+}
+
+// Room for everything at once: trees must not move while others are added to them.
+static int make_room(struct merging *merging, const struct survey *survey)
+{
+    const size_t processes = survey->processes + 1, trees = survey->trees + 1;
     struct profile *into = merging->into;
-    into->metrics = calloc(MOST_METRICS, sizeof *into->metrics);
     into->processes = calloc(processes, sizeof *into->processes);
     into->trees = calloc(trees, sizeof *into->trees);
     merging->first_tree = calloc(processes, sizeof *merging->first_tree);
     merging->next_tree = calloc(trees, sizeof *merging->next_tree);
     merging->mergers = calloc(trees, sizeof *merging->mergers);
-    bool made = into->metrics && into->processes && into->trees && merging->first_tree &&
-                merging->next_tree && merging->mergers;
+    bool made = into->processes && into->trees && merging->first_tree && merging->next_tree &&
+                merging->mergers;
     merging->named = function_set_new();
     return made && merging->named ? module_table_start(&merging->modules) : -ENOMEM;
 }
 
-// Trees that were walked come first: those of calls are laid upon them, whatever the order that the
-// profiles were named in.
-static int take_all(struct merging *merging, const struct profile *const *profiles, size_t count)
+// A file may have grown since it was looked through, or be another one.
+static bool has_room(const struct merging *merging, const struct survey *survey)
 {
-    bool walked = false;
-    for (size_t i = 0; i < count; i++)
-        walked |= !follows_calls(profiles[i]);
-    for (unsigned pass = 0; pass < 2; pass++)
-        for (size_t i = 0; i < count; i++) {
-            merging->from = profiles[i];
-            int result = follows_calls(profiles[i]) == (pass == 1) ? take_metrics(merging) : 0;
-            if (result < 0)
-                return result;
-        }
-    for (unsigned pass = 0; pass < 2; pass++)
-        for (size_t i = 0; i < count; i++) {
-            merging->from = profiles[i];
-            int result = follows_calls(profiles[i]) == (pass == 1)
-                             ? take_profile(merging, pass == 1 && walked)
-                             : 0;
-            if (result < 0)
-                return result;
-        }
-    return 0;
+    return merging->into->process_count + (size_t)merging->from->process_count <=
+               survey->processes &&
+           merging->into->tree_count + (size_t)merging->from->tree_count <= survey->trees &&
+           knows_metrics(merging);
 }
 
-struct profile *profile_merge(const struct profile *const *profiles, size_t count,
-                              enum merge_processes processes, char **error)
+// Trees that were walked come first: those of calls are laid upon them, whatever the order that the
+// profiles were named in.
+static int take_all(struct merging *merging, const struct merge_source *source,
+                    const struct survey *survey)
+{
+    int result = 0;
+    for (unsigned pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < source->count && result == 0; i++) {
+            if (survey->calls[i] != (pass == 1))
+                continue;
+            result = get_profile(merging, source, i);
+            if (result == 0 && !has_room(merging, survey))
+                return refuse(merging, "profile %zu of these changed while it was read", i + 1);
+            if (result == 0)
+                result = take_profile(merging, pass == 1 && survey->walked);
+        }
+    return result;
+}
+
+static int merge_all(struct merging *merging, const struct merge_source *source)
+{
+    struct survey survey = {.calls = calloc(source->count + 1, sizeof *survey.calls)};
+    struct profile *into = merging->into;
+    into->format = 1;
+    into->complete = true;
+    into->metrics = calloc(PROFILE_MOST_METRICS, sizeof *into->metrics);
+    int result = survey.calls && into->metrics ? look_through(merging, source, &survey) : -ENOMEM;
+    if (result == 0)
+        result = make_room(merging, &survey);
+    if (result == 0)
+        result = take_all(merging, source, &survey);
+    free(survey.calls);
+    return result;
+}
+
+struct profile *profile_merge(const struct merge_source *source, enum merge_processes processes,
+                              char **error)
 {
     *error = NULL;
     struct merging merging = {.processes = processes, .error = error};
     merging.into = calloc(1, sizeof *merging.into);
-    int result = merging.into ? make_room(&merging, profiles, count) : -ENOMEM;
-    if (result == 0) {
-        merging.into->format = 1;
-        merging.into->complete = true;
-        result = take_all(&merging, profiles, count);
-    }
+    int result = merging.into ? merge_all(&merging, source) : -ENOMEM;
     for (uint32_t i = 0; merging.mergers && i < merging.into->tree_count; i++)
         tree_merger_free(merging.mergers[i]);
     free(merging.mergers);
@@ -554,8 +630,10 @@ struct profile *profile_merge(const struct profile *const *profiles, size_t coun
     }
     module_table_free(&merging.modules);
     creation_table_free(&merging.creations);
-    if (result == 0)
+    if (result == 0) {
+        place_names_sort(merging.into);
         return merging.into;
+    }
     if (!*error)
         *error = strdup("out of memory");
     profile_free(merging.into);

@@ -17,8 +17,17 @@ enum merge_processes {
     MERGE_APART, // every process, and thread, keeps the trees that it has
 };
 
+// The profiles, one at a time: of a thousand ranks, only one need be in memory beside the result.
+struct merge_source {
+    size_t count;
+    // The profile of this number, valid until another one is asked for; each is asked for more than
+    // once. NULL and one line in *error.
+    const struct profile *(*get)(void *context, size_t number, char **error);
+    void *context;
+};
+
 // NULL and one line in *error, to be freed. The given profiles stay as they are.
-struct profile *profile_merge(const struct profile *const *profiles, size_t count,
-                              enum merge_processes processes, char **error);
+struct profile *profile_merge(const struct merge_source *source, enum merge_processes processes,
+                              char **error);
 
 #endif

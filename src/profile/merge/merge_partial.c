@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "profile/merge/merge_partial.h"
 #include "profile/loader.h"
-#include "profile/totals.h"
+#include "profile/queries/totals.h"
 #include <errno.h>
 #include <stdlib.h>
 

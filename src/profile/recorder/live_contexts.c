@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "profile/recorder/live_contexts.h"
-#include "encode/serial.h"
+#include "encode/codebook/serial.h"
 #include "profile/contexts.h"
 #include <stdlib.h>
 
@@ -18,7 +18,7 @@ static const struct intern_node *nodes_of(const struct live_contexts *contexts,
     return arena_at(arena, ref);
 }
 
-uint32_t live_contexts_ready(const struct live_contexts_told *told,
+uint32_t live_contexts_ready(const struct live_contexts_written *written,
                              const struct live_contexts *contexts, const struct arena *arena,
                              uint64_t bytes)
 {
@@ -26,7 +26,7 @@ uint32_t live_contexts_ready(const struct live_contexts_told *told,
     const struct intern_node *nodes = nodes_of(contexts, arena, bytes, &capacity);
     if (!nodes || !atomic_load_explicit(&contexts->asked, memory_order_relaxed))
         return 0;
-    return intern_ready(nodes, told->nodes ? told->nodes : 1, capacity);
+    return intern_ready(nodes, written->nodes ? written->nodes : 1, capacity);
 }
 
 uint64_t live_contexts_reserved(const struct live_contexts *contexts, const struct arena *arena,
@@ -47,40 +47,43 @@ uint64_t live_contexts_reserved(const struct live_contexts *contexts, const stru
     return intern_bytes_for(capacity - low);
 }
 
-static void tell_bytes(struct live_contexts_told *told, struct batch *batch, uint32_t process,
-                       const uint8_t *data, size_t size)
+static void put_bytes(struct live_contexts_written *written, struct batch *batch, uint32_t process,
+                      const uint8_t *data, size_t size)
 {
-    contexts_put_sections(batch, process, told->bytes, data, size);
-    told->bytes += size;
+    contexts_put_sections(batch, process, written->bytes, data, size);
+    written->bytes += size;
 }
 
-static bool tell_sections(struct live_contexts_told *told, const struct live_contexts_news *news,
-                          struct batch *batch, uint32_t process)
+static bool put_sections(struct live_contexts_written *written,
+                         const struct live_contexts_state *state, struct batch *batch,
+                         uint32_t process)
 {
-    for (size_t i = 0; i < news->section_count; i++) {
+    for (size_t i = 0; i < state->section_count; i++) {
         // The reference was looked at when the list was read.
-        const struct live_sections *sections = arena_at(news->arena, news->sections[i]);
-        const uint64_t at = (uint64_t)news->sections[i] * 8 + sizeof *sections;
-        if (at > news->bytes)
+        const struct live_sections *sections = arena_at(state->arena, state->sections[i]);
+        const uint64_t at = (uint64_t)state->sections[i] * 8 + sizeof *sections;
+        if (at > state->bytes)
             break;
         const uint32_t size = __atomic_load_n(&sections->bytes, __ATOMIC_RELAXED);
-        if (size > news->bytes - at)
+        if (size > state->bytes - at)
             break;
-        tell_bytes(told, batch, process, sections->data, size);
+        put_bytes(written, batch, process, sections->data, size);
     }
-    return news->section_count > 0;
+    return state->section_count > 0;
 }
 
-static bool tell_nodes(struct live_contexts_told *told, const struct live_contexts_news *news,
-                       struct batch *batch, uint32_t process)
+static bool put_nodes(struct live_contexts_written *written,
+                      const struct live_contexts_state *state, struct batch *batch,
+                      uint32_t process)
 {
-    uint32_t capacity, from = told->nodes ? told->nodes : 1;
-    const struct intern_node *nodes = nodes_of(news->contexts, news->arena, news->bytes, &capacity);
-    if (!nodes || news->ready <= from || news->ready > capacity)
+    uint32_t capacity, from = written->nodes ? written->nodes : 1;
+    const struct intern_node *nodes =
+        nodes_of(state->contexts, state->arena, state->bytes, &capacity);
+    if (!nodes || state->ready <= from || state->ready > capacity)
         return false;
     struct intern_node *copy = malloc(NODES * sizeof *copy);
-    for (uint32_t to; copy && from < news->ready; from = to) {
-        to = news->ready - from < NODES ? news->ready : from + NODES;
+    for (uint32_t to; copy && from < state->ready; from = to) {
+        to = state->ready - from < NODES ? state->ready : from + NODES;
         for (uint32_t i = from; i < to; i++)
             copy[i - from] = nodes[i]; // they never change
         struct serial size = {0};
@@ -89,36 +92,37 @@ static bool tell_nodes(struct live_contexts_told *told, const struct live_contex
         if (!out.data)
             break;
         serial_stacks(&out, copy, from, to);
-        tell_bytes(told, batch, process, out.data, out.size);
+        put_bytes(written, batch, process, out.data, out.size);
         free(out.data);
-        told->nodes = to;
+        written->nodes = to;
     }
     free(copy);
     return true;
 }
 
-static bool tell_modules(struct live_contexts_told *told, const struct live_contexts_news *news,
-                         struct batch *batch, uint32_t process)
+static bool put_modules(struct live_contexts_written *written,
+                        const struct live_contexts_state *state, struct batch *batch,
+                        uint32_t process)
 {
     bool any = false;
-    if (news->module_count > told->module_count) {
-        if (!profile_grow((void **)&told->modules, told->module_count, news->module_count,
-                          sizeof *told->modules))
+    if (state->module_count > written->module_count) {
+        if (!profile_grow((void **)&written->modules, written->module_count, state->module_count,
+                          sizeof *written->modules))
             return false;
-        told->module_count = news->module_count;
+        written->module_count = state->module_count;
     }
-    for (unsigned i = 0; i < news->module_count; i++) {
-        if (told->modules[i] == news->modules[i])
+    for (unsigned i = 0; i < state->module_count; i++) {
+        if (written->modules[i] == state->modules[i])
             continue;
-        told->modules[i] = news->modules[i];
-        contexts_put_module(batch, process, i, news->modules[i]);
+        written->modules[i] = state->modules[i];
+        contexts_put_module(batch, process, i, state->modules[i]);
         any = true;
     }
     return any;
 }
 
-static bool tell_counts(struct live_contexts_told *told, const struct live_contexts *contexts,
-                        struct batch *batch, uint32_t process)
+static bool put_counts(struct live_contexts_written *written, const struct live_contexts *contexts,
+                       struct batch *batch, uint32_t process)
 {
     const struct profile_contexts now = {
         .first = __atomic_load_n(&contexts->first, __ATOMIC_RELAXED),
@@ -126,20 +130,21 @@ static bool tell_counts(struct live_contexts_told *told, const struct live_conte
         .walked = atomic_load_explicit(&contexts->walked, memory_order_relaxed),
         .unknown = atomic_load_explicit(&contexts->unknown, memory_order_relaxed),
     };
-    const struct profile_contexts *then = &told->counts;
+    const struct profile_contexts *then = &written->counts;
     if (now.first == then->first && now.number == then->number && now.walked == then->walked &&
         now.unknown == then->unknown)
         return false;
-    told->counts = now;
+    written->counts = now;
     contexts_put_counts(batch, process, &now);
     return true;
 }
 
-bool live_contexts_update(struct live_contexts_told *told, const struct live_contexts_news *news,
-                          struct batch *batch, uint32_t process)
+bool live_contexts_update(struct live_contexts_written *written,
+                          const struct live_contexts_state *state, struct batch *batch,
+                          uint32_t process)
 {
-    bool any = tell_modules(told, news, batch, process);
-    any |= tell_counts(told, news->contexts, batch, process);
-    any |= tell_sections(told, news, batch, process);
-    return any | tell_nodes(told, news, batch, process);
+    bool any = put_modules(written, state, batch, process);
+    any |= put_counts(written, state->contexts, batch, process);
+    any |= put_sections(written, state, batch, process);
+    return any | put_nodes(written, state, batch, process);
 }

@@ -7,7 +7,7 @@
 
 #include "profile/write_records.h"
 
-struct live_contexts_told {
+struct live_contexts_written {
     ref_t sections; // head of the list as it was
     uint32_t nodes; // 0: none yet
     uint64_t bytes; // of all sections
@@ -17,7 +17,7 @@ struct live_contexts_told {
 };
 
 // A slice, and what is new in the list of its sections, oldest first.
-struct live_contexts_news {
+struct live_contexts_state {
     const struct live_contexts *contexts;
     const struct arena *arena;
     uint64_t bytes; // of the slice that may be touched
@@ -30,7 +30,7 @@ struct live_contexts_news {
 
 // How many nodes are whole. Ask this before the list of sections is read, which then has all that
 // they refer to.
-uint32_t live_contexts_ready(const struct live_contexts_told *told,
+uint32_t live_contexts_ready(const struct live_contexts_written *written,
                              const struct live_contexts *contexts, const struct arena *arena,
                              uint64_t bytes);
 
@@ -39,7 +39,8 @@ uint64_t live_contexts_reserved(const struct live_contexts *contexts, const stru
                                 uint64_t bytes);
 
 // Writes it. True if anything was new.
-bool live_contexts_update(struct live_contexts_told *told, const struct live_contexts_news *news,
-                          struct batch *batch, uint32_t process);
+bool live_contexts_update(struct live_contexts_written *written,
+                          const struct live_contexts_state *state, struct batch *batch,
+                          uint32_t process);
 
 #endif

@@ -22,20 +22,20 @@ struct tree_reading {
     uint64_t calls;
 };
 
-static bool reserve(struct tree_reading *telling, uint32_t capacity)
+static bool reserve(struct tree_reading *reading, uint32_t capacity)
 {
-    telling->capacity = capacity;
-    telling->nodes = calloc(capacity, sizeof *telling->nodes);
-    telling->values = calloc(capacity, telling->metrics * sizeof *telling->values);
-    return telling->nodes && telling->values;
+    reading->capacity = capacity;
+    reading->nodes = calloc(capacity, sizeof *reading->nodes);
+    reading->values = calloc(capacity, reading->metrics * sizeof *reading->values);
+    return reading->nodes && reading->values;
 }
 
-static uint64_t *add_node(struct tree_reading *telling, uint32_t parent, place_t site,
+static uint64_t *add_node(struct tree_reading *reading, uint32_t parent, place_t site,
                           place_t function)
 {
-    telling->nodes[telling->count] =
+    reading->nodes[reading->count] =
         (struct profile_node){.parent = parent, .site = site, .function = function};
-    return &telling->values[(size_t)telling->count++ * telling->metrics];
+    return &reading->values[(size_t)reading->count++ * reading->metrics];
 }
 
 static place_t mapped(const struct place_mapper *mapper, place_t place)
@@ -44,50 +44,49 @@ static place_t mapped(const struct place_mapper *mapper, place_t place)
 }
 
 // A frame and, if it has a cost of its own, the statement that bears it.
-static void add_frame(struct tree_reading *telling, const struct stable_node *node, uint32_t parent,
+static void add_frame(struct tree_reading *reading, const struct stable_node *node, uint32_t parent,
                       const struct edge *edge, const struct live_sink *sink)
 {
-    const uint32_t number = telling->count;
-    uint64_t *frame = add_node(telling, parent, edge->site, edge->function);
+    const uint32_t number = reading->count;
+    uint64_t *frame = add_node(reading, parent, edge->site, edge->function);
     const unsigned bound = node->has_error ? sink->bound_metric : 0;
-    telling->frames += parent != PROFILE_NO_PARENT;
+    reading->frames += parent != PROFILE_NO_PARENT;
     if (sink->follows_calls) {
         frame[sink->calls_metric] = node->value[0];
-        telling->calls += node->value[0];
+        reading->calls += node->value[0];
         if (bound)
             frame[bound] = node->value[1];
         return;
     }
-    if (!node->has_error && sink->tree == LIVE_TREE_FULL) {
+    if (!node->has_error && sink->tree->keeps_all) {
         frame[0] = node->value[0]; // returns: it was made while the tree had room for all
         return;
     }
-    if (bound && sink->tree == LIVE_TREE_BOUNDED)
+    if (bound && sink->tree->weighs_edges)
         frame[bound] = node->value[1];
     if (node->value[0] == 0)
         return;
-    uint64_t *statement = add_node(telling, number, 0, 0);
+    uint64_t *statement = add_node(reading, number, 0, 0);
     statement[0] = node->value[0];
-    if (bound && sink->tree != LIVE_TREE_BOUNDED)
+    if (bound && !sink->tree->weighs_edges)
         statement[bound] = node->value[1];
 }
 
 // Full trees have them, also among the nodes that come and go since their memory was used up.
-static void add_statement(struct tree_reading *telling, const struct stable_node *node,
+static void add_statement(struct tree_reading *reading, const struct stable_node *node,
                           uint32_t parent, const struct edge *edge, const struct live_sink *sink)
 {
-    uint64_t *statement = add_node(telling, parent, edge->site, 0);
+    uint64_t *statement = add_node(reading, parent, edge->site, 0);
     statement[0] = node->value[0];
     if (node->has_error && sink->bound_metric && !sink->follows_calls)
         statement[sink->bound_metric] = node->value[1];
 }
 
-static bool convert(struct tree_reading *telling, const struct stable_tree *stable,
-                    const struct arena *arena, uint64_t bytes, const struct place_mapper *mapper,
-                    const struct live_sink *sink)
+static bool convert(struct tree_reading *reading, const struct stable_tree *stable,
+                    const struct tree_source *source, const struct live_sink *sink)
 {
     uint32_t *numbers = malloc((stable->count + (size_t)1) * sizeof *numbers);
-    if (!numbers || !reserve(telling, stable->count * 2 + 1)) {
+    if (!numbers || !reserve(reading, stable->count * 2 + 1)) {
         free(numbers);
         return false;
     }
@@ -96,93 +95,98 @@ static bool convert(struct tree_reading *telling, const struct stable_tree *stab
         const struct stable_node *node = stable_at(stable, i);
         const bool root = node->parent == STABLE_NO_PARENT;
         struct edge edge;
-        sound = tree_edge_read(arena, bytes, node->edge, &edge);
+        sound = tree_edge_read(source->arena, source->bytes, node->edge, &edge);
         if (!sound)
             break;
-        edge.site = mapped(mapper, edge.site);
-        edge.function = mapped(mapper, edge.function);
-        numbers[i] = telling->count;
+        edge.site = mapped(&source->mapper, edge.site);
+        edge.function = mapped(&source->mapper, edge.function);
+        numbers[i] = reading->count;
         uint32_t parent = root ? PROFILE_NO_PARENT : numbers[node->parent];
         // Nothing hangs below a statement, which has no function.
-        sound = root || parent == 0 || telling->nodes[parent].function != 0;
+        sound = root || parent == 0 || reading->nodes[parent].function != 0;
         if (!sound)
             break;
         if (root || edge.function)
-            add_frame(telling, node, parent, &edge, sink);
+            add_frame(reading, node, parent, &edge, sink);
         else
-            add_statement(telling, node, parent, &edge, sink);
+            add_statement(reading, node, parent, &edge, sink);
     }
     free(numbers);
     return sound;
 }
 
-static bool same_nodes(const struct live_tree *tree, const struct tree_reading *telling)
+static bool same_nodes(const struct live_tree *tree, const struct tree_reading *reading)
 {
-    if (tree->count != telling->count || tree->width != telling->metrics || !tree->nodes)
+    if (tree->count != reading->count || tree->width != reading->metrics || !tree->nodes)
         return false;
-    for (uint32_t i = 0; i < telling->count; i++)
-        if (tree->nodes[i].parent != telling->nodes[i].parent ||
-            tree->nodes[i].site != telling->nodes[i].site ||
-            tree->nodes[i].function != telling->nodes[i].function)
+    for (uint32_t i = 0; i < reading->count; i++)
+        if (tree->nodes[i].parent != reading->nodes[i].parent ||
+            tree->nodes[i].site != reading->nodes[i].site ||
+            tree->nodes[i].function != reading->nodes[i].function)
             return false;
     return true;
 }
 
 // The values that are others than before. False: out of memory, so write all of it anew.
-static bool tell_values(const struct live_tree *tree, const struct tree_reading *telling,
-                        struct live_sink *sink, bool *news)
+static bool put_values(const struct live_tree *tree, const struct tree_reading *reading,
+                       struct live_sink *sink, bool *changed)
 {
-    const unsigned metrics = telling->metrics;
-    const size_t each = metrics * sizeof *telling->values;
-    uint32_t *indices = malloc((telling->count + (size_t)1) * sizeof *indices);
-    uint64_t *values = malloc((telling->count + (size_t)1) * each);
+    const unsigned metrics = reading->metrics;
+    const size_t each = metrics * sizeof *reading->values;
+    uint32_t *indices = malloc((reading->count + (size_t)1) * sizeof *indices);
+    uint64_t *values = malloc((reading->count + (size_t)1) * each);
     uint32_t count = 0;
     if (indices && values) {
-        for (uint32_t i = 0; i < telling->count; i++) {
-            const uint64_t *now = &telling->values[(size_t)i * metrics];
+        for (uint32_t i = 0; i < reading->count; i++) {
+            const uint64_t *now = &reading->values[(size_t)i * metrics];
             if (!memcmp(now, &tree->values[(size_t)i * metrics], each))
                 continue;
             indices[count] = i;
             memcpy(&values[(size_t)count++ * metrics], now, each);
         }
         sink->retold += count;
-        write_values(sink->batch, tree->index, count, indices, values, metrics);
-        *news = count > 0;
+        write_values(sink->batch,
+                     &(struct written_values){tree->index, count, indices, values, metrics});
+        *changed = count > 0;
     }
-    const bool told = indices && values;
+    const bool allocated = indices && values;
     free(indices);
     free(values);
-    return told;
+    return allocated;
 }
 
-static bool tell(struct live_tree *tree, const struct tree_reading *telling, struct live_sink *sink)
+static bool put_tree(struct live_tree *tree, const struct tree_reading *reading,
+                     struct live_sink *sink)
 {
-    bool news = true;
-    if (same_nodes(tree, telling) && tell_values(tree, telling, sink, &news))
-        return news;
+    bool changed = true;
+    if (same_nodes(tree, reading) && put_values(tree, reading, sink, &changed))
+        return changed;
     if (tree->count)
         write_anew(sink->batch, tree->index);
     sink->retold += tree->count;
-    write_nodes(sink->batch, tree->index, 0, telling->count, telling->nodes, telling->values,
-                telling->metrics);
+    write_nodes(sink->batch, &(struct written_nodes){.tree = tree->index,
+                                                     .count = reading->count,
+                                                     .nodes = reading->nodes,
+                                                     .values = reading->values,
+                                                     .metrics = reading->metrics});
     return true;
 }
 
-static void remember(struct live_tree *tree, const struct tree_reading *telling,
+static void remember(struct live_tree *tree, const struct tree_reading *reading,
                      struct live_sink *sink)
 {
     struct recorder_totals *totals = sink->totals;
-    totals->nodes += (uint64_t)telling->count - tree->count; // fewer is a difference, too
-    totals->frames += (uint64_t)telling->frames - tree->frames;
-    totals->calls += telling->calls - tree->calls;
+    totals->nodes += (uint64_t)reading->count - tree->count; // fewer is a difference, too
+    totals->frames += (uint64_t)reading->frames - tree->frames;
+    totals->calls += reading->calls - tree->calls;
     free(tree->nodes);
     free(tree->values);
-    tree->nodes = telling->nodes;
-    tree->values = telling->values;
-    tree->count = telling->count;
-    tree->width = telling->metrics;
-    tree->frames = telling->frames;
-    tree->calls = telling->calls;
+    tree->nodes = reading->nodes;
+    tree->values = reading->values;
+    tree->count = reading->count;
+    tree->width = reading->metrics;
+    tree->frames = reading->frames;
+    tree->calls = reading->calls;
 }
 
 static bool is_its_turn(struct live_tree *tree, enum live_presence presence)
@@ -196,19 +200,19 @@ static bool is_its_turn(struct live_tree *tree, enum live_presence presence)
 // The edges of a bounded tree are given to others, too, now and then: a reading in which that
 // happened names wrong functions, and is made again. So is one of a tree that has outgrown the
 // memory for it meanwhile. False: it is damaged.
-static bool read_once(struct tree_reading *telling, const struct arena *arena, uint64_t bytes,
-                      ref_t ref, const struct place_mapper *mapper, const struct live_sink *sink,
-                      bool *whole)
+static bool read_once(struct tree_reading *reading, const struct tree_source *source, ref_t ref,
+                      const struct live_sink *sink, bool *whole)
 {
-    const bool bounded = sink->tree == LIVE_TREE_BOUNDED || sink->tree == LIVE_TREE_FUNCTIONS;
-    const uint32_t epoch = bounded ? bounded_edge_epoch(arena, bytes, ref) : 0;
+    const struct arena *arena = source->arena;
+    const uint64_t bytes = source->bytes;
+    const uint32_t epoch = sink->tree->has_buffer ? bounded_edge_epoch(arena, bytes, ref) : 0;
     const int64_t room = stable_bytes(arena, bytes, ref);
     void *memory = room > 0 ? malloc((size_t)room) : NULL;
     struct stable_tree stable;
     const int result = room < 0  ? (int)room
                        : !memory ? -ENOMEM
                                  : stable_read(&stable, arena, bytes, ref, memory, (size_t)room);
-    const bool sound = result == 0 && convert(telling, &stable, arena, bytes, mapper, sink);
+    const bool sound = result == 0 && convert(reading, &stable, source, sink);
     free(memory);
     *whole = false;
     if (result == -ENOMEM)
@@ -217,39 +221,38 @@ static bool read_once(struct tree_reading *telling, const struct arena *arena, u
     struct tree_hot hot;
     if (sound && sink->follows_calls && sink->calls_metric == 0 &&
         tree_hot_read(arena, bytes, ref, &hot))
-        telling->calls -= hot.made_up;
-    *whole = !bounded || epoch == bounded_edge_epoch(arena, bytes, ref);
+        reading->calls -= hot.made_up;
+    *whole = !sink->tree->has_buffer || epoch == bounded_edge_epoch(arena, bytes, ref);
     return sound;
 }
 
-static void forget(struct tree_reading *telling)
+static void forget(struct tree_reading *reading)
 {
-    free(telling->nodes);
-    free(telling->values);
-    *telling = (struct tree_reading){.metrics = telling->metrics};
+    free(reading->nodes);
+    free(reading->values);
+    *reading = (struct tree_reading){.metrics = reading->metrics};
 }
 
-bool live_lossy_tree_update(struct live_tree *tree, const struct arena *arena, uint64_t bytes,
-                            ref_t ref, enum live_presence presence,
-                            const struct place_mapper *mapper, struct live_sink *sink)
+bool live_lossy_tree_update(struct live_tree *tree, const struct tree_source *source, ref_t ref,
+                            struct live_sink *sink)
 {
-    if (!is_its_turn(tree, presence))
+    if (!is_its_turn(tree, source->presence))
         return false;
-    if (stable_bytes(arena, bytes, ref) == 0)
+    if (stable_bytes(source->arena, source->bytes, ref) == 0)
         return false; // being made
-    struct tree_reading telling = {.metrics = sink->metrics};
+    struct tree_reading reading = {.metrics = sink->metrics};
     bool sound = true, whole = false;
     for (unsigned tries = 0; sound && !whole && tries < MOST_TRIES; tries++) {
-        forget(&telling);
-        sound = read_once(&telling, arena, bytes, ref, mapper, sink, &whole);
+        forget(&reading);
+        sound = read_once(&reading, source, ref, sink, &whole);
     }
     if (!sound || !whole) {
         tree->damaged = !sound;
-        forget(&telling);
+        forget(&reading);
         return false;
     }
-    const bool news = tell(tree, &telling, sink);
-    remember(tree, &telling, sink);
-    tree->skip = telling.count / NODES_A_SECOND;
-    return news;
+    const bool changed = put_tree(tree, &reading, sink);
+    remember(tree, &reading, sink);
+    tree->skip = reading.count / NODES_A_SECOND;
+    return changed;
 }

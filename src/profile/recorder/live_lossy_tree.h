@@ -15,8 +15,7 @@
 #include "profile/recorder/live_tree.h"
 
 // As live_tree_update() does it for trees that only grow. True if anything was encoded.
-bool live_lossy_tree_update(struct live_tree *tree, const struct arena *arena, uint64_t bytes,
-                            ref_t ref, enum live_presence presence,
-                            const struct place_mapper *mapper, struct live_sink *sink);
+bool live_lossy_tree_update(struct live_tree *tree, const struct tree_source *source, ref_t ref,
+                            struct live_sink *sink);
 
 #endif

@@ -9,9 +9,11 @@
 // read before ends the reading of that tree, with a note.
 
 #include "profile/creations.h"
-#include "profile/module_table.h"
+#include "profile/queries/caused_metrics.h"
+#include "profile/queries/module_table.h"
 #include "profile/recorder/recorder.h"
 #include "profile/write_records.h"
+#include "tree/tree.h"
 
 // Where what is found goes, and what all processes share.
 struct live_sink {
@@ -34,11 +36,25 @@ struct live_sink {
     unsigned calls_metric; // which metric that is then
     unsigned times;        // metrics of time, or of what else lies in one value of a statement
     unsigned time_metrics[2];
-    unsigned time_value;   // in the tree: the first of them, the other one follows
-    bool allocates;        // statements have the values of enum live_alloc_value
-    unsigned alloc_metric; // the first metric of these
-    uint32_t peak_stamp;   // then: of the process that is being read
-    enum live_tree_kind tree;
+    unsigned time_value;    // in the tree: the first of them, the other one follows
+    bool allocates;         // statements have the values of enum live_alloc_value
+    unsigned alloc_metric;  // the first metric of these
+    unsigned alloc_metrics; // how many there are
+    unsigned alloc_shift;   // of numbers of blocks, where these are sampled
+    uint32_t peak_stamp;    // then: of the process that is being read
+    // Metrics that are values of statements, one after the other, in the order of
+    // profile/queries/caused_metrics.h. With full trees.
+    struct live_caused {
+        unsigned metric, value; // the first of both
+        unsigned count;         // 0: none
+    } caused[CAUSED_EVENTS];
+    // Metrics that are values of statements, one after the other, in the order of the session's
+    // counters.
+    unsigned counters, counter_metrics[LIVE_COUNTERS];
+    unsigned counter_value;         // in the tree: the first of them
+    const struct tree_traits *tree; // what the trees of the recording keep
+    bool has_timeline;
+    uint64_t start_ns; // of the recording: CLOCK_MONOTONIC
     // The metric that the second value of a node is: an error, or the weight of an edge. 0: none.
     unsigned bound_metric;
     // Makes one for errors, when the first full tree begins to forget. False: there is no room.

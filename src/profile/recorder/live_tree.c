@@ -3,6 +3,7 @@
 #include "profile/loader.h"
 #include "profile/recorder/live_lossy_tree.h"
 #include "profile/recorder/live_values.h"
+#include "profile/timeline_records.h"
 #include "tree/stable.h"
 #include <stdlib.h>
 #include <string.h>
@@ -18,15 +19,13 @@ enum { MAPPED_EDGES = 1024 };
 // The result of one scan: new nodes, and new values of known ones.
 struct scan {
     struct live_tree *tree;
-    const struct arena *arena;
-    uint64_t bytes;
-    const struct place_mapper *mapper;
+    const struct tree_source *source;
     unsigned metrics; // in the profile
     const struct live_sink *sink;
     struct live_values of; // the tree's
-    ref_t units;           // a node, in units of references
     uint64_t calls;        // that are new
-    uint64_t blocks, block_bytes;
+    uint64_t blocks, block_bytes, blocks_variance;
+    uint64_t caused[CAUSED_EVENTS][CAUSED_METRICS];
     uint32_t at;  // index of the node that comes next
     uint32_t run; // that it should lie in, if it is known
     struct batch *batch;
@@ -44,6 +43,7 @@ void live_tree_free(struct live_tree *tree)
     free(tree->is_frame);
     free(tree->runs);
     free(tree->nodes);
+    live_timeline_free(&tree->timeline);
 }
 
 static bool spoil(struct live_tree *tree)
@@ -57,24 +57,23 @@ static uint32_t run_end(const struct live_tree *tree, uint32_t run, uint32_t cou
     return run + 1 < tree->run_count ? tree->runs[run + 1].first : count;
 }
 
-static bool in_run(const struct scan *scan, uint32_t run, uint32_t count, ref_t ref,
+static bool in_run(const struct live_tree *tree, uint32_t run, uint32_t count, ref_t ref,
                    uint32_t *index)
 {
-    const struct node_run *nodes = &scan->tree->runs[run];
-    if (ref < nodes->start || (ref - nodes->start) % scan->units != 0)
+    const struct node_run *nodes = &tree->runs[run];
+    if (ref < nodes->start || (ref - nodes->start) % tree->units != 0)
         return false;
-    *index = nodes->first + (ref - nodes->start) / scan->units;
-    return *index < run_end(scan->tree, run, count);
+    *index = nodes->first + (ref - nodes->start) / tree->units;
+    return *index < run_end(tree, run, count);
 }
 
-// The index of a node by its reference. Runs ascend, but for the last one, which may be the
-// reserve.
-static bool find_index(const struct scan *scan, ref_t ref, uint32_t *index)
+// The index of a node by its reference, of so many nodes. Runs ascend, but for the last one, which
+// may be the reserve.
+static bool find_index(const struct live_tree *tree, uint32_t count, ref_t ref, uint32_t *index)
 {
-    const struct live_tree *tree = scan->tree;
     if (tree->run_count == 0)
         return false;
-    if (in_run(scan, tree->run_count - 1, scan->at, ref, index))
+    if (in_run(tree, tree->run_count - 1, count, ref, index))
         return true;
     uint32_t low = 0, high = tree->run_count - 1;
     while (low < high) { // the last run that starts at or before ref
@@ -84,7 +83,13 @@ static bool find_index(const struct scan *scan, ref_t ref, uint32_t *index)
         else
             high = middle;
     }
-    return low > 0 && in_run(scan, low - 1, scan->at, ref, index);
+    return low > 0 && in_run(tree, low - 1, count, ref, index);
+}
+
+bool live_tree_find(const struct live_tree *tree, ref_t ref, uint32_t *index)
+{
+    return !tree->damaged && tree->index != LIVE_TREE_UNWRITTEN &&
+           find_index(tree, tree->count, ref, index);
 }
 
 // Values of a node have changed: updates the totals.
@@ -97,6 +102,10 @@ static void count_news(struct scan *scan, bool is_frame, unsigned metric, uint64
     const unsigned number = live_alloc_metric(scan->sink, metric);
     scan->block_bytes += number == ALLOC_BYTES ? more : 0;
     scan->blocks += number == ALLOC_BLOCKS ? more : 0;
+    scan->blocks_variance += number == ALLOC_VARIANCE ? more : 0;
+    for (unsigned i = 0; i < CAUSED_EVENTS; i++)
+        if (metric - scan->sink->caused[i].metric < scan->sink->caused[i].count)
+            scan->caused[i][metric - scan->sink->caused[i].metric] += more;
 }
 
 static bool known_node(struct scan *scan, ref_t ref, const struct node *node)
@@ -105,7 +114,7 @@ static bool known_node(struct scan *scan, ref_t ref, const struct node *node)
     while (scan->at >= run_end(tree, scan->run, tree->count))
         scan->run++;
     const struct node_run *run = &tree->runs[scan->run];
-    if (ref != run->start + (scan->at - run->first) * scan->units)
+    if (ref != run->start + (scan->at - run->first) * tree->units)
         return spoil(tree);
     uint64_t *values = &tree->values[(size_t)scan->at * scan->metrics];
     bool changed = false, is_frame = tree->is_frame[scan->at];
@@ -137,7 +146,7 @@ static bool extend_runs(struct scan *scan, ref_t ref)
     struct live_tree *tree = scan->tree;
     if (tree->run_count > 0) {
         const struct node_run *last = &tree->runs[tree->run_count - 1];
-        if (ref == last->start + (scan->at - last->first) * scan->units)
+        if (ref == last->start + (scan->at - last->first) * tree->units)
             return true;
     }
     if (!profile_grow((void **)&tree->runs, tree->run_count, tree->run_count + 1u,
@@ -153,9 +162,10 @@ static const struct mapped_edge *map_edge(struct scan *scan, ref_t ref)
     struct mapped_edge *mapped = &scan->edges[ref / (sizeof(struct edge) / 8) % MAPPED_EDGES];
     if (mapped->ref == ref && ref)
         return mapped;
-    const struct place_mapper *mapper = scan->mapper;
+    const struct tree_source *source = scan->source;
+    const struct place_mapper *mapper = &source->mapper;
     struct edge edge;
-    if (!tree_edge_read(scan->arena, scan->bytes, ref, &edge))
+    if (!tree_edge_read(source->arena, source->bytes, ref, &edge))
         return NULL;
     *mapped = (struct mapped_edge){
         .ref = ref,
@@ -169,8 +179,13 @@ static void encode_section(struct scan *scan)
 {
     const struct live_tree *tree = scan->tree;
     const uint32_t count = (scan->new_count - 1) % WRITE_SECTION + 1, first = scan->at - count;
-    write_nodes(scan->batch, tree->index, first, count, scan->nodes,
-                tree->values + (size_t)first * scan->metrics, scan->metrics);
+    write_nodes(scan->batch,
+                &(struct written_nodes){.tree = tree->index,
+                                        .first = first,
+                                        .count = count,
+                                        .nodes = scan->nodes,
+                                        .values = tree->values + (size_t)first * scan->metrics,
+                                        .metrics = scan->metrics});
 }
 
 static bool new_node(struct scan *scan, ref_t ref, const struct node *node)
@@ -182,7 +197,7 @@ static bool new_node(struct scan *scan, ref_t ref, const struct node *node)
     // The first node is the root, every other one hangs below a frame that came before it.
     if (!edge || (scan->at == 0) != (parent_ref == 0))
         return spoil(tree);
-    if (parent_ref && (!find_index(scan, parent_ref, &parent) || !tree->is_frame[parent]))
+    if (parent_ref && (!find_index(tree, scan->at, parent_ref, &parent) || !tree->is_frame[parent]))
         return spoil(tree);
     const uint32_t place = scan->new_count % WRITE_SECTION;
     if (scan->at == UINT32_MAX - 1 || !extend_runs(scan, ref) ||
@@ -210,7 +225,8 @@ static bool visit(void *context, ref_t ref, const struct node *node)
 {
     struct scan *scan = context;
     // The scan has checked the node for as many values as the tree's head had a moment ago.
-    if ((uint64_t)ref * 8 + sizeof *node + scan->of.count * sizeof *node->value > scan->bytes)
+    if ((uint64_t)ref * 8 + sizeof *node + scan->of.count * sizeof *node->value >
+        scan->source->bytes)
         return spoil(scan->tree);
     return scan->at < scan->tree->count ? known_node(scan, ref, node) : new_node(scan, ref, node);
 }
@@ -244,9 +260,11 @@ static bool widen(struct live_tree *tree, unsigned metrics)
     return true;
 }
 
-static bool scan_nodes(struct live_tree *tree, const struct arena *arena, uint64_t bytes, ref_t ref,
-                       const struct place_mapper *mapper, struct live_sink *sink)
+static bool scan_nodes(struct live_tree *tree, const struct tree_source *source, ref_t ref,
+                       struct live_sink *sink)
 {
+    const struct arena *arena = source->arena;
+    const uint64_t bytes = source->bytes;
     unsigned metrics = sink->metrics, live_metrics = tree_metrics_read(arena, bytes, ref);
     if (live_metrics == 0)
         return false; // being made
@@ -254,15 +272,13 @@ static bool scan_nodes(struct live_tree *tree, const struct arena *arena, uint64
         spoil(tree);
         return false;
     }
+    tree->units = (ref_t)((sizeof(struct node) + live_metrics * sizeof(uint64_t)) / 8);
     struct scan scan = {
         .tree = tree,
-        .arena = arena,
-        .bytes = bytes,
-        .mapper = mapper,
+        .source = source,
         .metrics = metrics,
         .of = {sink, live_metrics},
         .sink = sink,
-        .units = (ref_t)((sizeof(struct node) + live_metrics * sizeof(uint64_t)) / 8),
         .batch = sink->batch,
     };
     if ((tree_scan(arena, bytes, ref, visit, &scan) < 0 || scan.at < tree->count) &&
@@ -272,13 +288,22 @@ static bool scan_nodes(struct live_tree *tree, const struct arena *arena, uint64
     tree->count = first + scan.new_count;
     if (scan.new_count % WRITE_SECTION)
         encode_section(&scan);
-    write_values(sink->batch, tree->index, scan.changed_count, scan.changed, scan.changed_values,
-                 metrics);
+    write_values(sink->batch, &(struct written_values){.tree = tree->index,
+                                                       .count = scan.changed_count,
+                                                       .indices = scan.changed,
+                                                       .values = scan.changed_values,
+                                                       .metrics = metrics});
     sink->totals->nodes += scan.new_count;
     sink->retold += scan.changed_count;
     sink->totals->calls += scan.calls;
     sink->totals->blocks += scan.blocks;
+    sink->totals->blocks_variance += scan.blocks_variance;
     sink->totals->block_bytes += scan.block_bytes;
+    for (unsigned i = 0; i < CAUSED_METRICS; i++) {
+        sink->totals->io[i] += scan.caused[0][i];
+        sink->totals->lock[i] += scan.caused[1][i];
+        sink->totals->offcpu[i] += scan.caused[2][i];
+    }
     sink->totals->frames += count_frames(tree, first);
     free(scan.nodes);
     free(scan.changed);
@@ -316,16 +341,16 @@ static bool begin_to_forget(struct live_tree *tree, struct live_sink *sink)
     return true;
 }
 
-static bool read_nodes(struct live_tree *tree, const struct arena *arena, uint64_t bytes, ref_t ref,
-                       enum live_presence presence, const struct place_mapper *mapper,
+static bool read_nodes(struct live_tree *tree, const struct tree_source *source, ref_t ref,
                        struct live_sink *sink)
 {
-    tree->forgets |= sink->tree != LIVE_TREE_FULL;
-    if (!tree->forgets && tree_forgets_read(arena, bytes, ref) && !begin_to_forget(tree, sink))
+    tree->forgets |= !sink->tree->keeps_all;
+    if (!tree->forgets && tree_forgets_read(source->arena, source->bytes, ref) &&
+        !begin_to_forget(tree, sink))
         return false;
     if (tree->forgets)
-        return live_lossy_tree_update(tree, arena, bytes, ref, presence, mapper, sink);
-    return scan_nodes(tree, arena, bytes, ref, mapper, sink);
+        return live_lossy_tree_update(tree, source, ref, sink);
+    return scan_nodes(tree, source, ref, sink);
 }
 
 static uint64_t complete_walks(const struct live_stats *stats)
@@ -333,12 +358,12 @@ static uint64_t complete_walks(const struct live_stats *stats)
     return stats->verdicts[VERDICT_COMPLETE] + stats->verdicts[VERDICT_MARKER];
 }
 
-static uint64_t all_walks(const struct live_stats *stats)
+static uint64_t truncated_walks(const struct live_stats *stats)
 {
     uint64_t walks = 0;
     for (unsigned i = 0; i < VERDICT_COUNT; i++)
         walks += stats->verdicts[i];
-    return walks;
+    return walks - complete_walks(stats) - stats->verdicts[VERDICT_GUESSED];
 }
 
 static void add_to_totals(struct recorder_totals *totals, const struct live_stats *now,
@@ -351,15 +376,17 @@ static void add_to_totals(struct recorder_totals *totals, const struct live_stat
     totals->handler_ns += now->handler_ns - before->handler_ns;
     totals->sparse += now->sparse - before->sparse;
     totals->switches += now->switches - before->switches;
+    totals->hook_ns += now->hook_ns - before->hook_ns;
     totals->complete += complete_walks(now) - complete_walks(before);
-    totals->incomplete +=
-        (all_walks(now) - complete_walks(now)) - (all_walks(before) - complete_walks(before));
+    totals->guessed += now->verdicts[VERDICT_GUESSED] - before->verdicts[VERDICT_GUESSED];
+    totals->truncated += truncated_walks(now) - truncated_walks(before);
 }
 
 static bool went_back(const struct live_stats *now, const struct live_stats *before)
 {
     return now->samples < before->samples || now->lost < before->lost ||
-           now->cost_ns < before->cost_ns || now->handler_ns < before->handler_ns;
+           now->cost_ns < before->cost_ns || now->handler_ns < before->handler_ns ||
+           now->hook_ns < before->hook_ns;
 }
 
 static void copy_stats(struct live_stats *to, const struct live_stats *from)
@@ -391,11 +418,11 @@ static bool is_a_root_alone(const struct arena *arena, uint64_t bytes, ref_t tre
 static bool is_unused(const struct live_stats *stats, const struct arena *arena, uint64_t bytes,
                       ref_t tree, const struct live_sink *sink)
 {
-    if (stats->samples || stats->cost_ns || stats->lost)
+    if (stats->samples || stats->cost_ns || stats->lost || stats->hook_samples)
         return false;
-    if ((!sink->follows_calls && !sink->allocates) || !tree)
+    if ((!sink->follows_calls && !live_has_values(sink) && !sink->counters) || !tree)
         return true;
-    if (sink->tree != LIVE_TREE_FULL)
+    if (!sink->tree->keeps_all)
         return is_a_root_alone(arena, bytes, tree);
     unsigned nodes = 0;
     tree_scan(arena, bytes, tree, count_to_three, &nodes);
@@ -438,14 +465,54 @@ static void read_name(char *to, const struct live_thread *thread)
         to[i] = __atomic_load_n(&thread->name[i], __ATOMIC_RELAXED);
 }
 
-bool live_tree_update(struct live_tree *tree, const struct arena *arena, uint64_t bytes,
-                      uint32_t process, enum live_presence presence,
-                      const struct place_mapper *mapper, struct live_sink *sink)
+// Writes the charges that were taken out of the rings; the nodes are written already. True if there
+// were any.
+static bool tell_timeline(struct live_tree *tree, struct live_sink *sink)
 {
+    static const char late[] = "the timeline lacks some charges: the recorder came too late for "
+                               "them, or there was no memory",
+                      forgets[] = "the memory limit was reached: threads that it concerns have no "
+                                  "timeline; --memory raises the limit";
+    struct live_timeline_told *told = &tree->timeline;
+    struct timeline_charge *charges = calloc(told->count + 1, sizeof *charges);
+    size_t count = 0;
+    for (size_t i = 0; i < told->count; i++) {
+        const struct live_timed *timed = &told->new[i];
+        uint32_t node = 0;
+        if (!charges || tree->forgets ||
+            (timed->node && !find_index(tree, tree->count, timed->node, &node)))
+            continue;
+        charges[count++] = (struct timeline_charge){.time_ns = timed->time_ns - sink->start_ns,
+                                                    .weight = timed->weight,
+                                                    .node = node,
+                                                    .tid = timed->origin >> 1,
+                                                    .metric = timed->origin & 1};
+    }
+    told->lost += told->count - count;
+    const bool any = count || told->lost;
+    if (any)
+        timeline_put(sink->batch, tree->index, charges, count, told->lost);
+    if (told->lost)
+        sink->note(sink->note_context, tree->forgets ? forgets : late,
+                   tree->forgets ? sizeof forgets - 1 : sizeof late - 1);
+    free(charges);
+    told->count = 0;
+    told->lost = 0;
+    return any;
+}
+
+bool live_tree_update(struct live_tree *tree, const struct tree_source *source,
+                      struct live_sink *sink)
+{
+    const struct arena *arena = source->arena;
+    const uint64_t bytes = source->bytes;
+    const struct place_mapper *mapper = &source->mapper;
     if (tree->damaged || (uint64_t)tree->thread * 8 + sizeof(struct live_thread) > bytes)
         return false;
     const struct live_thread *thread = arena_at(arena, tree->thread);
     struct live_stats stats;
+    if (sink->has_timeline)
+        live_timeline_take(&tree->timeline, arena, bytes, &thread->timeline);
     copy_stats(&stats, &thread->stats);
     const ref_t nodes = __atomic_load_n(&thread->tree, __ATOMIC_RELAXED);
     if (tree->count == 0 && is_unused(&stats, arena, bytes, nodes, sink))
@@ -455,7 +522,7 @@ bool live_tree_update(struct live_tree *tree, const struct arena *arena, uint64_
         return false;
     }
     struct profile_tree told = {
-        .process = process,
+        .process = source->process,
         .tid = atomic_load_explicit(&thread->tid, memory_order_relaxed),
         .threads = atomic_load_explicit(&thread->threads, memory_order_relaxed),
         .stats = stats,
@@ -482,8 +549,11 @@ bool live_tree_update(struct live_tree *tree, const struct arena *arena, uint64_
     // Returns are counted after the last sample too: one more look when the samples have stopped.
     // Calls are counted at any time.
     bool changed = news;
-    if (news || tree->busy || sink->follows_calls || presence == PROCESS_IS_GONE)
-        changed |= read_nodes(tree, arena, bytes, nodes, presence, mapper, sink);
+    if (news || tree->busy || sink->follows_calls || tree->timeline.count ||
+        source->presence == PROCESS_IS_GONE)
+        changed |= read_nodes(tree, source, nodes, sink);
+    if (tree->timeline.count || tree->timeline.lost)
+        changed |= tell_timeline(tree, sink);
     tree->busy = news || tree->skip; // one that was not read has its turn yet
     return changed;
 }

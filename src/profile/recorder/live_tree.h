@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "profile/recorder/live_reader.h"
+#include "profile/recorder/live_timeline.h"
 
 // Nodes that lie one behind the other, as in a block: from index `first` to the next run's first.
 struct node_run {
@@ -30,6 +31,8 @@ struct live_tree {
     bool *is_frame;   // count
     struct node_run *runs;
     uint32_t run_count;
+    ref_t units; // a node, in units of references
+    struct live_timeline_told timeline;
     bool busy;    // had something new the last time: worth another look
     bool damaged; // contradicts itself: not read any more
     // Of a tree that forgets (live_lossy_tree.h):
@@ -50,11 +53,22 @@ struct place_mapper {
     void *context;
 };
 
+// The process that trees are read from.
+struct tree_source {
+    const struct arena *arena;
+    uint64_t bytes;   // of the arena, that may be read
+    uint32_t process; // in the profile
+    enum live_presence presence;
+    struct place_mapper mapper;
+};
+
 // Reads the stats and, if there is a reason to, the nodes. True if anything was encoded.
-bool live_tree_update(struct live_tree *tree, const struct arena *arena, uint64_t bytes,
-                      uint32_t process, enum live_presence presence,
-                      const struct place_mapper *mapper, struct live_sink *sink);
+bool live_tree_update(struct live_tree *tree, const struct tree_source *source,
+                      struct live_sink *sink);
 
 void live_tree_free(struct live_tree *tree);
+
+// The index of a node by its reference. False: it has not been read yet.
+bool live_tree_find(const struct live_tree *tree, ref_t ref, uint32_t *index);
 
 #endif

@@ -23,10 +23,16 @@ static inline uint64_t live_difference(const uint64_t *values, unsigned of, unsi
 static inline uint64_t live_alloc_value(const struct live_values *of, const struct node *node,
                                         unsigned metric)
 {
-    uint64_t values[LIVE_ALLOC_VALUES];
-    if (of->count < LIVE_ALLOC_VALUES)
+    uint64_t values[LIVE_SAVED_BLOCKS + 1];
+    const unsigned shift = of->sink->alloc_shift;
+    if (of->count < LIVE_ALLOC_VALUES + (shift > 0))
         return 0;
-    for (unsigned i = 0; i < LIVE_ALLOC_VALUES; i++)
+    if (metric >= ALLOC_TEMPORARY) {
+        const unsigned value = LIVE_TEMPORARY + metric - ALLOC_TEMPORARY;
+        const uint64_t amount = __atomic_load_n(&node->value[value], __ATOMIC_RELAXED);
+        return metric == ALLOC_TEMPORARY ? amount >> shift : amount;
+    }
+    for (unsigned i = 0; i <= LIVE_SAVED_BLOCKS; i++)
         values[i] = __atomic_load_n(&node->value[i], __ATOMIC_RELAXED);
     const bool saved = values[LIVE_SAVED_BLOCKS] >> 32 == of->sink->peak_stamp;
     if (metric == ALLOC_PEAK && saved)
@@ -36,26 +42,39 @@ static inline uint64_t live_alloc_value(const struct live_values *of, const stru
     if (metric == ALLOC_LIVE || metric == ALLOC_PEAK)
         return live_difference(values, LIVE_ALLOC_BYTES, LIVE_FREED_BYTES);
     if (metric == ALLOC_LIVE_BLOCKS || metric == ALLOC_PEAK_BLOCKS)
-        return live_difference(values, LIVE_ALLOC_BLOCKS, LIVE_FREED_BLOCKS);
-    return values[metric];
+        return live_difference(values, LIVE_ALLOC_BLOCKS, LIVE_FREED_BLOCKS) >> shift;
+    return metric == ALLOC_BLOCKS || metric == ALLOC_FREES ? values[metric] >> shift
+                                                           : values[metric];
 }
 
 _Static_assert((int)ALLOC_BYTES == LIVE_ALLOC_BYTES && (int)ALLOC_BLOCKS == LIVE_ALLOC_BLOCKS &&
                    (int)ALLOC_FREED == LIVE_FREED_BYTES && (int)ALLOC_FREES == LIVE_FREED_BLOCKS,
                "the first four are the same");
+_Static_assert(ALLOC_MAPPED - ALLOC_TEMPORARY == LIVE_MAPPED - LIVE_TEMPORARY &&
+                   ALLOC_VARIANCE - ALLOC_TEMPORARY == LIVE_ALLOC_VARIANCE - LIVE_TEMPORARY,
+               "and so are the last");
 
 // Which of enum alloc_metric it is; ALLOC_METRICS: none of them.
 static inline unsigned live_alloc_metric(const struct live_sink *sink, unsigned metric)
 {
     const unsigned number = metric - sink->alloc_metric;
-    return sink->allocates && number < ALLOC_METRICS ? number : ALLOC_METRICS;
+    return sink->allocates && number < sink->alloc_metrics ? number : ALLOC_METRICS;
 }
 
 // Live blocks, and those at the peak, come and go.
 static inline bool live_only_grows(const struct live_sink *sink, unsigned metric)
 {
     const unsigned number = live_alloc_metric(sink, metric);
-    return number < ALLOC_LIVE || number == ALLOC_METRICS;
+    return number < ALLOC_LIVE || number > ALLOC_PEAK_BLOCKS;
+}
+
+// Whether statements have values of events that the program causes.
+static inline bool live_has_values(const struct live_sink *sink)
+{
+    bool any = sink->allocates;
+    for (unsigned i = 0; i < CAUSED_EVENTS; i++)
+        any |= sink->caused[i].count > 0;
+    return any;
 }
 
 static inline uint64_t live_cost(const struct live_values *of, const struct node *node,
@@ -65,9 +84,18 @@ static inline uint64_t live_cost(const struct live_values *of, const struct node
     const unsigned number = live_alloc_metric(sink, metric);
     if (number < ALLOC_METRICS)
         return live_alloc_value(of, node, number);
+    for (unsigned i = 0; i < CAUSED_EVENTS; i++) {
+        const unsigned caused = metric - sink->caused[i].metric,
+                       at = sink->caused[i].value + caused;
+        if (caused < sink->caused[i].count)
+            return at < of->count ? __atomic_load_n(&node->value[at], __ATOMIC_RELAXED) : 0;
+    }
     for (unsigned i = 0; i < sink->times; i++)
         if (sink->time_metrics[i] == metric && sink->time_value + i < of->count)
             return __atomic_load_n(&node->value[sink->time_value + i], __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < sink->counters; i++)
+        if (sink->counter_metrics[i] == metric && sink->counter_value + i < of->count)
+            return __atomic_load_n(&node->value[sink->counter_value + i], __ATOMIC_RELAXED);
     return 0;
 }
 
@@ -79,7 +107,7 @@ static inline uint64_t live_value(const struct live_values *of, const struct nod
     const struct live_sink *sink = of->sink;
     if (!is_frame)
         return live_cost(of, node, metric);
-    if (!sink->follows_calls && (sink->allocates || !sink->times))
+    if (!sink->follows_calls && (live_has_values(sink) || !sink->times))
         return 0;
     if (metric != (sink->follows_calls ? sink->calls_metric : sink->time_metrics[0]))
         return 0;

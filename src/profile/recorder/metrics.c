@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "profile/recorder/metrics.h"
+#include "profile/recorder/live_values.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-// Of a process: costs, calls, and what bounds the last of them.
-#define MOST_RECORDED_METRICS 12
 
 static char *copy_text(const char *text)
 {
@@ -29,22 +27,27 @@ bool description_follows_calls(const struct recorder_description *description)
            !(description->tree_kind && strncmp(description->tree_kind, "hot", 3) == 0);
 }
 
-static bool describe_metric(struct profile *head, const char *name, const char *unit,
-                            uint64_t period, double rate)
+static bool describe_metric(struct profile *head, const struct recorder_event *event,
+                            const char *source)
 {
     struct profile_metric *metric = &head->metrics[head->metric_count++];
-    metric->name = copy_text(name);
-    metric->unit = copy_text(unit);
-    // The source of samples is known when the first process has found it out; calls are not
-    // sampled.
-    metric->source =
-        copy_text(profile_counts_calls(metric)                    ? "hooks"
-                  : strcmp(unit, "ns") && profile_is_cost(metric) ? PROFILE_ALLOC_SOURCE
-                  : profile_is_cost(metric) ? live_source_name(LIVE_SOURCE_AUTO)
-                                            : "tree");
-    metric->period = period;
-    metric->rate_requested = rate;
+    metric->name = copy_text(event->name);
+    metric->unit = copy_text(event->unit);
+    metric->source = copy_text(source);
+    metric->period = event->period;
+    metric->rate_requested = event->rate_requested;
     return metric->name && metric->unit && metric->source;
+}
+
+// The source of samples is known when the first process has found it out; calls are not sampled.
+static const char *source_of(const struct recorder_event *event)
+{
+    const struct caused_metrics *caused = caused_metrics_of(event->name);
+    return event->is_counter                         ? PROFILE_COUNTER_SOURCE
+           : caused                                  ? caused->source
+           : strcmp(event->name, "alloc") == 0       ? PROFILE_ALLOC_SOURCE
+           : strcmp(event->unit, PROFILE_CALLS) == 0 ? "hooks"
+                                                     : live_source_name(LIVE_SOURCE_AUTO);
 }
 
 bool metrics_describe_bound(struct profile *head, const char *word, const char *unit)
@@ -53,7 +56,8 @@ bool metrics_describe_bound(struct profile *head, const char *word, const char *
     char *name = NULL;
     if (asprintf(&name, "%s %s", metric->name, word) < 0)
         return false;
-    bool described = describe_metric(head, name, unit, metric->period, 0);
+    bool described = describe_metric(
+        head, &(struct recorder_event){name, unit, metric->period, 0, false}, "tree");
     free(name);
     return described;
 }
@@ -64,7 +68,7 @@ bool description_allocates(const struct recorder_description *description)
 }
 
 // All but the first, which is described by the event. In the order of enum alloc_metric.
-static bool describe_allocations(struct profile *head)
+static bool describe_allocations(struct profile *head, uint64_t period, unsigned count)
 {
     static const struct {
         const char *name, *unit;
@@ -76,23 +80,55 @@ static bool describe_allocations(struct profile *head)
         [ALLOC_LIVE_BLOCKS] = {"live-blocks", "blocks"},
         [ALLOC_PEAK] = {"peak", "bytes"},
         [ALLOC_PEAK_BLOCKS] = {"peak-blocks", "blocks"},
+        [ALLOC_TEMPORARY] = {"temporary", "blocks"},
+        [ALLOC_MAPPED] = {"mapped", "bytes"},
+        [ALLOC_UNMAPPED] = {"unmapped", "bytes"},
+        [ALLOC_VARIANCE] = {PROFILE_ALLOC_VARIANCE, PROFILE_VARIANCE},
     };
-    for (unsigned i = ALLOC_BLOCKS; i < ALLOC_METRICS; i++)
-        if (!describe_metric(head, metrics[i].name, metrics[i].unit, 1, 0))
+    for (unsigned i = ALLOC_BLOCKS; i < count; i++) {
+        const bool mapping = i == ALLOC_MAPPED || i == ALLOC_UNMAPPED; // each one is counted
+        const struct recorder_event event = {
+            .name = metrics[i].name, .unit = metrics[i].unit, .period = mapping ? 1 : period};
+        if (!describe_metric(head, &event, PROFILE_ALLOC_SOURCE))
+            return false;
+    }
+    return true;
+}
+
+// All but the first, which is described by the event.
+static bool describe_caused(struct profile *head, const struct caused_metrics *caused)
+{
+    for (unsigned i = 1; i < caused->count; i++)
+        if (!describe_metric(head,
+                             &(struct recorder_event){caused->metrics[i].name,
+                                                      caused->metrics[i].unit, 1, 0, false},
+                             caused->source))
             return false;
     return true;
 }
 
 // The metrics of an event, and where their values come from.
-static bool describe_event(struct profile *head, const struct recorder_event *event, bool allocates,
+static bool describe_event(struct profile *head, const struct recorder_event *event, bool full,
                            struct live_sink *sink)
 {
     const unsigned metric = head->metric_count;
-    if (!describe_metric(head, event->name, event->unit, event->period, event->rate_requested))
+    const struct caused_metrics *caused = caused_metrics_of(event->name);
+    if (!describe_metric(head, event, source_of(event)))
         return false;
-    if (allocates && strcmp(event->name, "alloc") == 0) {
+    if (event->is_counter) {
+        if (sink->counters < LIVE_COUNTERS)
+            sink->counter_metrics[sink->counters++] = metric;
+        return true;
+    }
+    if (full && caused) {
+        sink->caused[caused - caused_metrics].metric = metric;
+        sink->caused[caused - caused_metrics].count = caused->count;
+        return describe_caused(head, caused);
+    }
+    if (full && strcmp(event->name, "alloc") == 0) {
         sink->alloc_metric = metric;
-        return describe_allocations(head);
+        sink->alloc_metrics = event->period > 1 ? ALLOC_METRICS : ALLOC_VARIANCE;
+        return describe_allocations(head, event->period, sink->alloc_metrics);
     }
     if (profile_counts_calls(&head->metrics[metric]))
         sink->calls_metric = metric;
@@ -111,7 +147,7 @@ static void order_times(const struct profile *head, struct live_sink *sink)
         metrics[1] = first;
     }
     // Calls alone: statements have values of their own.
-    if (sink->times == 0 && !sink->allocates)
+    if (sink->times == 0 && !live_has_values(sink) && !sink->counters)
         metrics[sink->times++] = 0;
 }
 
@@ -122,17 +158,19 @@ bool metrics_describe(struct profile *head, const struct recorder_description *d
     while (description->command && description->command[words])
         words++;
     head->command = calloc(words + 1, sizeof *head->command);
-    head->metrics = calloc(MOST_RECORDED_METRICS, sizeof *head->metrics);
+    head->metrics = calloc(PROFILE_MOST_METRICS, sizeof *head->metrics);
     if (!head->command || !head->metrics)
         return false;
+    // Trees that forget have one value of an event.
+    const bool full = description->tree_kind && strcmp(description->tree_kind, "full") == 0;
     bool whole = true;
     for (size_t i = 0; i < words; i++)
         whole &= (head->command[i] = copy_text(description->command[i])) != NULL;
     whole &= (head->tracker = copy_text(description->tracker)) != NULL;
     whole &= (head->tree_kind = copy_text(description->tree_kind)) != NULL;
-    for (unsigned i = 0; i < description->event_count && i < LIVE_EVENTS; i++)
-        whole &= describe_event(head, &description->events[i], sink->allocates, sink);
-    const struct recorder_event calls = {PROFILE_CALLS, PROFILE_CALLS, 1, 0};
+    for (unsigned i = 0; i < description->event_count; i++)
+        whole &= describe_event(head, &description->events[i], full, sink);
+    const struct recorder_event calls = {PROFILE_CALLS, PROFILE_CALLS, 1, 0, false};
     if (description_follows_calls(description) && !has_event(description, PROFILE_CALLS))
         whole &= describe_event(head, &calls, false, sink);
     order_times(head, sink);

@@ -80,8 +80,11 @@ void process_time_encode(struct process_time *time, struct live_sink *sink)
             .stats = {.cost_ns = time->ns, .residue_ns = time->ns},
         };
         write_tree(sink->batch, sink->next_tree, &tree);
-        write_nodes(sink->batch, sink->next_tree, 0, nodes.count, nodes.nodes, nodes.values,
-                    nodes.metrics);
+        write_nodes(sink->batch, &(struct written_nodes){.tree = sink->next_tree,
+                                                         .count = nodes.count,
+                                                         .nodes = nodes.nodes,
+                                                         .values = nodes.values,
+                                                         .metrics = nodes.metrics});
         sink->next_tree++;
         sink->totals->cost_ns += time->ns;
     }

@@ -4,7 +4,7 @@
 
 // CPU time of a process when its agent cannot sample: before the agent starts, and after the last
 // instruction. The kernel knows the sums. Of the start-up of the command, the tool has samples of
-// its own (cmd/record/startup_sampler.h). Each sum becomes a tree that no thread has grown:
+// its own (outside/startup_sampler.h). Each sum becomes a tree that no thread has grown:
 //
 //   root ── <start-up> ─┬─ statement             what no sample tells
 //                       ├─ [kernel] ─ statement

@@ -2,12 +2,14 @@
 #include "profile/recorder/recorder.h"
 #include "base/new_file.h"
 #include "base/now.h"
+#include "event/byte_sampler.h"
+#include "profile/chunks/output.h"
 #include "profile/merge/fold.h"
-#include "profile/output.h"
 #include "profile/reader.h"
 #include "profile/recorder/kernel_symbols.h"
 #include "profile/recorder/metrics.h"
 #include "profile/recorder/recorder_state.h"
+#include "profile/timeline_records.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -103,8 +105,8 @@ static bool start(struct recorder *recorder, const struct recorder_description *
     if (!recorder->path || !metrics_describe(&recorder->head, description, sink) ||
         module_table_start(&recorder->modules) < 0 || fstat(recorder->memory, &status) < 0)
         return complain(error, "no memory to record with");
-    if (sink->tree == LIVE_TREE_HOT || sink->tree == LIVE_TREE_BOUNDED) {
-        bool errors = sink->tree == LIVE_TREE_HOT;
+    if (sink->tree->has_errors || sink->tree->weighs_edges) {
+        const bool errors = sink->tree->has_errors;
         sink->bound_metric = recorder->head.metric_count;
         if (!metrics_describe_bound(&recorder->head, errors ? "error" : "edges",
                                     errors ? PROFILE_ERROR : PROFILE_EDGE))
@@ -119,6 +121,15 @@ static bool start(struct recorder *recorder, const struct recorder_description *
     recorder->start_ns = recorder->told_ns = now_ns(CLOCK_MONOTONIC);
     chunk_put_file_head(&recorder->batch.out);
     write_session(&recorder->batch, &recorder->head);
+    sink->start_ns = recorder->start_ns;
+    if (sink->has_timeline)
+        timeline_put_start(&recorder->batch,
+                           &(struct profile_timeline){
+                               .recorded = true,
+                               .start_ns = recorder->start_ns,
+                               .metrics = {sink->time_metrics[0], sink->time_metrics[1]},
+                               .metric_count = sink->times,
+                           });
     batch_flush(&recorder->batch);
     recorder->file = output_replace_and_open(description->path, &recorder->batch.out);
     if (recorder->file < 0)
@@ -143,7 +154,9 @@ struct recorder *recorder_open(const struct recorder_description *description, i
     recorder->memory = fd;
     recorder->session = session;
     recorder->slice_bytes = session->slice_bytes;
-    recorder->per_thread = session->options.per_thread;
+    // Charges of the timeline, and pairs of waiters and holders, name trees.
+    recorder->keeps_trees = session->options.per_thread || session->options.timeline ||
+                            live_has(&session->options, LIVE_EVENT_LOCK);
     recorder->batch.level = APPEND_LEVEL;
     recorder->sink = (struct live_sink){
         .batch = &recorder->batch,
@@ -154,8 +167,14 @@ struct recorder *recorder_open(const struct recorder_description *description, i
         .reaped = recorder_reaped,
         .follows_calls = description_follows_calls(description),
         .allocates = description_allocates(description),
+        .alloc_shift = session->options.alloc_period ? BYTE_SAMPLER_SHIFT : 0,
         .time_value = live_time_value(&session->options),
-        .tree = session->options.tree,
+        .counter_value = live_counter_value(&session->options),
+        .caused = {{.value = live_io_value(&session->options)},
+                   {.value = live_lock_value(&session->options)},
+                   {.value = live_offcpu_value(&session->options)}},
+        .tree = tree_traits_of(session->options.tree),
+        .has_timeline = session->options.timeline,
         .want_errors = want_errors,
         .errors_context = recorder,
     };
@@ -265,9 +284,9 @@ static int rewrite(struct recorder *recorder, struct profile *profile)
     uint32_t *tree_map = calloc((size_t)profile->tree_count + 1, sizeof *tree_map);
     uint32_t trees = profile->tree_count;
     struct batch batch = {0};
-    bool per_thread = recorder->per_thread;
+    const bool keeps_trees = recorder->keeps_trees;
     int result = tree_map ? 0 : -ENOMEM;
-    if (result == 0 && !per_thread)
+    if (result == 0 && !keeps_trees)
         result = fold(recorder, profile, tree_map);
     if (result == 0) {
         write_profile(&batch, profile);
@@ -281,7 +300,7 @@ static int rewrite(struct recorder *recorder, struct profile *profile)
         recorder->batch.out.size = 0;
         recorder->ended = 0;
         // All of the trees were written: numbers beyond those in the file cannot occur.
-        for (size_t i = 0; i < recorder->count && !per_thread && trees; i++)
+        for (size_t i = 0; i < recorder->count && !keeps_trees && trees; i++)
             live_reader_renumber(recorder->processes[i].reader, tree_map);
         recorder->sink.next_tree = profile->tree_count;
         result = 0;
@@ -371,7 +390,7 @@ static void tell_source(struct recorder *recorder)
         return;
     for (unsigned i = 0; i < recorder->sink.times; i++) {
         struct profile_metric *metric = &recorder->head.metrics[recorder->sink.time_metrics[i]];
-        if (profile_is_alloc(metric))
+        if (profile_is_caused(metric) || profile_is_counter(metric))
             continue;
         char *source = strdup(live_source_name(recorder->sink.source));
         if (!source)

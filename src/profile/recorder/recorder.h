@@ -7,6 +7,7 @@
 
 #include "live/live.h"
 #include "profile/profile.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,7 @@ struct recorder_event {
     const char *name, *unit;
     uint64_t period;
     double rate_requested;
+    bool is_counter; // one of the session's counters: the next one
 };
 
 struct recorder_description {
@@ -23,7 +25,7 @@ struct recorder_description {
     char *const *command; // argv
     // In the order that the profile shall have them. The options of the session say where they lie
     // in a node.
-    struct recorder_event events[LIVE_EVENTS];
+    struct recorder_event events[LIVE_EVENTS + LIVE_COUNTERS];
     unsigned event_count;
     // Of the tracker "calls" the frames have a metric of their own, "calls", besides the events' if
     // those are others.
@@ -40,6 +42,10 @@ enum alloc_metric {
     ALLOC_LIVE_BLOCKS,
     ALLOC_PEAK, // live at the peak of the process
     ALLOC_PEAK_BLOCKS,
+    ALLOC_TEMPORARY, // of ALLOC_FREES: at once, by the thread that allocated them
+    ALLOC_MAPPED,    // by the program itself
+    ALLOC_UNMAPPED,
+    ALLOC_VARIANCE, // of ALLOC_BLOCKS, where blocks are sampled
     ALLOC_METRICS,
 };
 
@@ -47,15 +53,19 @@ enum alloc_metric {
 struct recorder_totals {
     uint64_t samples, lost, unplaced;
     uint64_t cost_ns;
-    uint64_t complete, incomplete; // walks
+    uint64_t complete, guessed, truncated; // walks
     uint64_t handler_ns;
-    uint64_t sparse, switches; // as in struct live_stats
+    uint64_t sparse, switches, hook_ns; // as in struct live_stats
     uint64_t nodes, tree_bytes;
     uint64_t frames;                    // of the nodes: contexts
     uint64_t calls;                     // that were followed
     uint64_t blocks, block_bytes;       // allocated, in full trees
+    uint64_t blocks_variance;           // where they are sampled
     uint64_t live_bytes, peak_bytes;    // of that; of the process with the highest peak
     uint64_t unheld;                    // blocks that may have been freed, or not
+    uint64_t io[LIVE_LOCK_VALUES];      // enum live_io_value, in full trees
+    uint64_t lock[LIVE_LOCK_VALUES];    // the same of locks
+    uint64_t offcpu[LIVE_LOCK_VALUES];  // and of waits
     unsigned forgetting;                // full trees whose memory was used up
     unsigned processes, live_processes; // live: not ended, and its pid still exists
     unsigned threads;

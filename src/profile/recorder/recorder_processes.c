@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "base/huge.h"
+#include "base/system/huge.h"
 #include "profile/loader.h"
 #include "profile/recorder/recorder_state.h"
 #include <errno.h>
@@ -105,9 +105,14 @@ static void end_older(struct recorder *recorder, const struct recorded_process *
 
 static void welcome(struct recorder *recorder, struct recorded_process *process, uint32_t pid)
 {
+    const struct live_process *live = process->memory;
     process->ready = true;
     process->index = recorder->next_process++;
-    liveness_start(&process->presence, pid, &process->place, recorder->pidfds < MOST_PIDFDS);
+    process->outside = __atomic_load_n(&live->written_by_tool, __ATOMIC_RELAXED) == 1;
+    if (process->outside)
+        process->presence = (struct liveness){.pid = pid, .pidfd = -1, .proven = true};
+    else
+        liveness_start(&process->presence, pid, &process->place, recorder->pidfds < MOST_PIDFDS);
     recorder->pidfds += process->presence.pidfd >= 0;
     recorder->unproven += !process->presence.proven;
     end_older(recorder, process);
@@ -172,6 +177,16 @@ static bool may_be_waited_for(const struct recorder *recorder, struct recorded_p
            live_reader_awaits_end(process->reader) && process->waits++ < MOST_WAITS;
 }
 
+static bool is_gone(const struct recorded_process *process)
+{
+    const struct live_process *live = process->memory;
+    // Acquire: pairs with the release of who has ended it, so that all is read afterwards.
+    return process->ends ||
+           (process->outside
+                ? atomic_load_explicit(&live->state, memory_order_acquire) == LIVE_ENDED
+                : !liveness_lasts(&process->presence));
+}
+
 // False: it has been read for the last time and is released.
 static bool update_process(struct recorder *recorder, struct recorded_process *process, bool *news,
                            enum reading reading)
@@ -186,7 +201,7 @@ static bool update_process(struct recorder *recorder, struct recorded_process *p
         welcome(recorder, process, pid);
     }
     // Asked before reading: then all of a process that is gone has been read.
-    bool gone = process->ends || !liveness_lasts(&process->presence);
+    bool gone = is_gone(process);
     bool changed = live_reader_update(process->reader, process->index, bytes,
                                       gone ? PROCESS_IS_GONE : PROCESS_RUNS, &recorder->sink);
     if (gone && !process->ends)

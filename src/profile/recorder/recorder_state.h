@@ -5,8 +5,8 @@
 // The state of a recorder; for recorder.c (the file) and recorder_processes.c (the processes)
 // alone.
 
-#include "profile/module_table.h"
 #include "profile/profile.h"
+#include "profile/queries/module_table.h"
 #include "profile/recorder/live_reader.h"
 #include "profile/recorder/liveness.h"
 #include "profile/recorder/recorder.h"
@@ -24,6 +24,7 @@ struct recorded_process {
     uint32_t index; // in the profile
     bool ready;     // has come far enough to be in the profile
     bool ends;      // another program runs under its pid
+    bool outside;   // it is sampled from outside: the slice itself says when it has ended
     unsigned waits; // readings that it was kept for, until a process has waited for it
 };
 
@@ -48,7 +49,7 @@ struct recorder {
     struct live_session *session;
     // Copies of the session's fields: the program could overwrite the originals.
     uint64_t slice_bytes;
-    bool per_thread;
+    bool keeps_trees; // each tree is one of its own in the end, too
     uint64_t slices_seen;
     struct recorded_process *processes; // that are still read
     size_t count;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "profile/recorder/snapshot.h"
 #include "event/event.h"
+#include "live/choices.h"
 #include "profile/recorder/recorder.h"
 #include <errno.h>
 #include <stdio.h>
@@ -32,8 +33,7 @@ static bool is_sound(const struct live_session *session, size_t size)
 {
     return session->slice_bytes >= sizeof(struct live_process) &&
            session->slice_bytes % LIVE_SESSION_BYTES == 0 &&
-           session->slice_bytes < (UINT64_C(1) << 40) &&
-           session->options.event <= LIVE_EVENT_ALLOC &&
+           session->slice_bytes < (UINT64_C(1) << 40) && session->options.event < LIVE_EVENTS &&
            session->options.tracker <= LIVE_TRACKER_ENCODE &&
            session->options.tree <= LIVE_TREE_FUNCTIONS && session->options.period_ns > 0 &&
            size >= LIVE_SESSION_BYTES + sizeof(struct live_process) &&
@@ -76,7 +76,7 @@ static struct recorder_description metrics_describe(const struct live_session *s
                                                : options->period_ns,
                     .rate_requested = counts ? 0 : NS_PER_S / (double)options->period_ns}},
         .event_count = 1,
-        .tracker = live_tracker_name(options->tracker),
+        .tracker = live_word(LIVE_TRACKERS, options->tracker),
         .tree_kind = session->tree_name,
     };
 }

@@ -4,8 +4,8 @@
 
 // Where functions begin that have no symbol: unwind tables know it in stripped programs too.
 
+#include "base/spans.h"
 #include "symbol/files/object.h"
-#include "symbol/spans.h"
 
 struct bounds {
     struct spans functions; // offsets of places

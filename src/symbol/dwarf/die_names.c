@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "symbol/dwarf/die_names.h"
 #include "base/memory.h"
-#include "symbol/names.h"
+#include "symbol/names/names.h"
 #include <dwarf.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 // The name of a function of the DWARF tree, with the namespaces and classes around it.
 
 #include "symbol/dwarf/die_scopes.h"
-#include "symbol/pool.h"
+#include "symbol/names/pool.h"
 #include <elfutils/libdw.h>
 
 struct dienames {

@@ -8,7 +8,7 @@
 // though, so the way down to one is known: at each level the last child that begins at or before
 // it. A level is listed when a search first enters it; all others are never read.
 
-#include "symbol/pool.h"
+#include "symbol/names/pool.h"
 #include <elfutils/libdw.h>
 
 struct diescopes {

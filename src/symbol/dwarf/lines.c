@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "symbol/dwarf/lines.h"
 #include "base/memory.h"
+#include "base/spans.h"
 #include "symbol/dwarf/die_names.h"
 #include "symbol/dwarf/line_budget.h"
 #include "symbol/files/related.h"
 #include "symbol/files/unpacked.h"
-#include "symbol/spans.h"
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
 // them.
 
 #include "symbol/files/object.h"
-#include "symbol/pool.h"
-#include "symbol/symbol.h"
+#include "symbol/names/pool.h"
+#include "symbol/names/symbol_frame.h"
 
 struct lines;
 

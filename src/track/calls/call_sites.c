@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "base/agent_map.h"
 #include "base/gc_hidden.h"
-#include "loadmap/loadmap.h"
+#include "base/system/agent_map.h"
 #include "patch/detour.h"
-#include "patch/functions.h"
-#include "patch/lock.h"
+#include "patch/functions/functions.h"
+#include "patch/transaction.h"
 #include "patch/x86_64/decode.h"
 #include "track/calls/modules.h"
 #include <errno.h>
@@ -15,7 +14,6 @@
 #include <unistd.h>
 
 #define STAYS_MOST 4096
-#define CHANGES 512
 #define FUNCTION_ALIGNMENT 16 // of compilers that split functions
 
 bool calls_by_sites;
@@ -45,15 +43,8 @@ static const struct site_hooks *hooks = &counting;
 // The loader, the kernel's, and our own code.
 static bool is_refused(uintptr_t address)
 {
-    bool refused = true;
-    if (patch_lock())
-        return true;
-    loadmap_enter();
     const struct patch_module *module = functions_module(address);
-    refused = !module || module->refused;
-    loadmap_leave();
-    patch_unlock();
-    return refused;
+    return !module || module->refused;
 }
 
 static struct site_counts found;
@@ -62,8 +53,6 @@ static struct {
     enum site_stays why;
 } stayed[STAYS_MOST] GC_HIDDEN;
 static unsigned stayed_count;
-static struct site_change changes[CHANGES] GC_HIDDEN;
-static size_t change_count;
 
 static void note_stays(uintptr_t address, enum site_stays why)
 {
@@ -81,13 +70,6 @@ static bool is_tail(const struct site *site)
     return site->kind == SITE_TAIL || site->kind == SITE_TAIL_INDIRECT;
 }
 
-static int apply_changes(void)
-{
-    int error = change_count ? sites_apply(changes, change_count, COMPANY_NONE) : 0;
-    change_count = 0;
-    return error;
-}
-
 // Through a stub: calls without room for five bytes, or with an operand on the stack.
 static bool lead_through_stub(struct site *site, bool within)
 {
@@ -98,12 +80,12 @@ static bool lead_through_stub(struct site *site, bool within)
                                 : (within ? hooks->within_direct : hooks->direct)};
     struct stub *stub;
     // Of code that is not followed only what costs little.
-    if ((within && site->form == FORM_TRAP) || stub_make(site, &plan, &stub))
+    if ((within && site->form == FORM_TRAP) || stub_make(site, &plan, &stub) ||
+        patch_add(site, stub))
         return false;
-    changes[change_count++] = (struct site_change){site, stub};
     if (!within)
         totals->traps += site->form == FORM_TRAP;
-    return change_count < CHANGES || !apply_changes();
+    return true;
 }
 
 // Counts what was done with a site of a followed module.
@@ -117,28 +99,14 @@ static int plan(uintptr_t address, uintptr_t target)
     return detour_plan(address, target, calls_real_function(target));
 }
 
-// The facts about the function that begins there.
-static struct patch_function facts_of(uintptr_t start)
-{
-    struct patch_function facts = {0};
-    if (patch_lock())
-        return facts;
-    loadmap_enter();
-    const struct patch_function *known = functions_at(start);
-    if (known && known->start == start)
-        facts = *known;
-    loadmap_leave();
-    patch_unlock();
-    return facts;
-}
-
 static int plan_short_tail(const struct site *site)
 {
     for (unsigned i = 0; i < stayed_count; i++)
         if (stayed[i].why == STAYS_TABLE)
             return -ENOTSUP;
-    const struct patch_function facts = facts_of(site->function);
-    return facts.decoded ? detour_plan_tail(site->address, site->function, facts.end) : -ENOTSUP;
+    const struct patch_function *function = functions_at(site->function);
+    return function->decoded ? detour_plan_tail(site->address, site->function, function->end)
+                             : -ENOTSUP;
 }
 
 static void take_followed(struct site *site)
@@ -178,21 +146,13 @@ static uintptr_t target_of(uintptr_t address, const struct instruction *in, bool
                            uintptr_t *slot)
 {
     const uintptr_t target = decode_target(in, address);
-    uintptr_t result = 0;
-    *slot = 0;
-    if (patch_lock())
-        return 0;
-    loadmap_enter();
     const struct patch_module *module = functions_module(address);
     *slot = module ? functions_plt_slot(module, target) : 0;
-    const struct patch_function *function = *slot ? NULL : functions_at(target);
     if (*slot)
-        result = functions_slot_target(*slot);
-    else if (function ? function->start == target : any && calls_module_at(target))
-        result = target;
-    loadmap_leave();
-    patch_unlock();
-    return result;
+        return functions_slot_target(*slot);
+    const struct patch_function *function = functions_at(target);
+    const bool begins = function ? function->start == target : any && calls_module_at(target);
+    return begins ? target : 0;
 }
 
 // A call that no stub can take goes through a detour, which keeps its return address.
@@ -263,16 +223,15 @@ static int take_function(uintptr_t function, void *context)
     stayed_count = 0;
     if (sites_find(function, &list, &found))
         return 0;
-    struct patch_function facts = {0};
-    if (!within)
-        facts = facts_of(function);
-    take_self(&facts);
+    const struct patch_function *facts = functions_at(function);
+    if (!within && facts->start == function)
+        take_self(facts);
     for (unsigned i = 0; i < list.count; i++)
         (within ? take_callback : take_followed)(&list.site[i]);
     for (unsigned i = 0; i < stayed_count; i++)
         take_stayed(stayed[i].address, stayed[i].why, within);
-    if (!within)
-        add_function(module, &facts);
+    if (!within && facts->start == function)
+        add_function(module, facts);
     return 0;
 }
 
@@ -311,12 +270,9 @@ static int take_module(struct follow_module *module)
     return 0;
 }
 
-int calls_sites_take_pending(void)
+static int take_modules(void)
 {
     int error = 0;
-    // A signal's handler may come here, too: the one that takes it does it.
-    if (!atomic_exchange_explicit(&calls_modules.pending, false, memory_order_relaxed))
-        return 0;
     const unsigned count = atomic_load_explicit(&calls_modules.count, memory_order_relaxed);
     const unsigned first = calls_modules.first_pending;
     calls_modules.first_pending = CALLS_MODULES;
@@ -324,10 +280,21 @@ int calls_sites_take_pending(void)
         if (atomic_load_explicit(&calls_modules.module[i].here, memory_order_relaxed) &&
             !calls_modules.module[i].patched)
             error = take_module(&calls_modules.module[i]);
-    int failed = apply_changes();
-    if (!failed)
-        failed = detours_make();
+    const int failed = patch_commit(THREADS_NONE);
     return error ? error : failed;
+}
+
+int calls_sites_take_pending(void)
+{
+    // A signal's handler may come here, too: the one that takes it does it.
+    if (!atomic_exchange_explicit(&calls_modules.pending, false, memory_order_relaxed))
+        return 0;
+    int error = patch_begin();
+    if (error)
+        return error;
+    error = take_modules();
+    patch_end();
+    return error;
 }
 
 void calls_sites_leave_pending(void)

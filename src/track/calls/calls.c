@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "track/calls/calls.h"
-#include "base/agent_map.h"
+#include "base/system/agent_map.h"
 #include "loadmap/loadmap.h"
-#include "patch/dl_notify.h"
 #include "patch/entries/entries.h"
+#include "patch/functions/dl_notify.h"
 #include "track/calls/bursts/burst.h"
 #include "track/calls/call_sites.h"
 #include "track/calls/deferred_calls.h"
 #include "track/calls/find_caller.h"
 #include "track/walk/prefault.h"
+#include "track/walk/walk.h"
 #include "unwind/arch.h"
 #include "unwind/stack.h"
 #include <errno.h>
@@ -329,23 +330,23 @@ struct node *calls_find_cursor(struct calls_thread *calls, const void *ucontext)
     return node;
 }
 
-int calls_open(struct calls_thread *calls, struct arena *arena, ref_t tree,
-               struct live_stats *stats, pid_t thread, struct unwind_bounds stack)
+int calls_open(struct calls_thread *calls, const struct tracker_place *place)
 {
-    hook_stack_open(&calls->stack, calls->stack_memory, thread, stack);
-    calls->arena = arena;
-    calls->tree = tree;
-    calls->stats = stats;
+    const struct unwind_bounds stack = place->stack;
+    hook_stack_open(&calls->stack, calls->stack_memory, place->thread, stack);
+    calls->arena = place->arena;
+    calls->tree = place->tree;
+    calls->stats = place->stats;
     // A child of fork that the agent does not know of must not write to its parent's tree.
     madvise(calls, sizeof *calls, MADV_WIPEONFORK);
     calls->open_generation = atomic_load_explicit(&calls_generation, memory_order_relaxed);
     calls->map_generation = loadmap_generation();
     calls->amount = 1;
-    calls->base = arena->base;
-    calls->root = shadow_node(calls, tree_root(arena, tree));
+    calls->base = place->arena->base;
+    calls->root = shadow_node(calls, tree_root(place->arena, place->tree));
     calls->active = &calls->own;
     const size_t bytes = stack.high - stack.low;
-    calls->walked = agent_map_map(bytes);
+    calls->walked = agent_map(bytes);
     if (!calls->walked)
         return -ENOMEM;
     calls->walked_capacity = bytes / sizeof *calls->walked;
@@ -364,7 +365,7 @@ void calls_close(struct calls_thread *calls)
     if (calls->own.cells)
         atomic_fetch_sub_explicit(&followed_threads, 1, memory_order_relaxed);
     if (calls->walked)
-        agent_map_unmap(calls->walked, calls->walked_capacity * sizeof *calls->walked);
+        agent_unmap(calls->walked, calls->walked_capacity * sizeof *calls->walked);
     shadow_close(&calls->own);
     for (unsigned i = 0; i < OTHER_STACKS; i++)
         shadow_close(&calls->others[i]);
@@ -376,7 +377,7 @@ ref_t calls_sample(struct calls_thread *calls, const void *ucontext)
         return 0;
     uintptr_t pc;
     ref_t frame = shadow_ref(calls, caller_of_sample(calls, ucontext, &pc));
-    if (tree_kind(calls->arena, calls->tree) != TREE_FULL) // has no statements
+    if (!tree_traits_of(tree_kind(calls->arena, calls->tree))->keeps_all) // has no statements
         return frame;
     ref_t edge = tree_edge(calls->arena, calls->tree, loadmap_place(pc), 0);
     ref_t statement = tree_child(calls->arena, calls->tree, frame, edge);

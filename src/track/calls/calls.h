@@ -35,6 +35,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+struct tracker_place;
+
 // How the slot of the caller is found from that of the function called.
 enum caller_rule {
     CALLER_UNKNOWN, // by a walk
@@ -221,8 +223,7 @@ void calls_function_entered(struct calls_thread *calls, const struct cyg_call *c
 void calls_function_left(struct calls_thread *calls, const struct cyg_call *call);
 
 // A follower for the calling thread, in new pages of its own: most are never touched. 0 or -errno.
-int calls_open(struct calls_thread *calls, struct arena *arena, ref_t tree,
-               struct live_stats *stats, pid_t thread, struct unwind_bounds stack);
+int calls_open(struct calls_thread *calls, const struct tracker_place *place);
 void calls_close(struct calls_thread *calls);
 
 // The node of the calling thread at interrupted code: the cursor, after what has ended is popped;

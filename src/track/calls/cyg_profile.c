@@ -3,7 +3,7 @@
 // Their slots are not known; the caller's stack pointer, which is a little lower, will do.
 // Functions inlined into each other share it.
 
-#include "base/agent_map.h"
+#include "base/system/agent_map.h"
 #include "loadmap/loadmap.h"
 #include "track/calls/bursts/burst.h"
 #include "track/calls/deferred_calls.h"
@@ -41,7 +41,7 @@ static bool open_told(struct calls_thread *calls, struct shadow *shadow)
     if (shadow->told)
         return true;
     const size_t bytes = shadow->high - shadow->low;
-    void *told = agent_map_map(bytes);
+    void *told = agent_map(bytes);
     if (!told)
         return false;
     shadow->told = shadow->cyg_top = told;

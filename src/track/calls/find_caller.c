@@ -350,6 +350,18 @@ bool caller_trace(struct calls_thread *calls, const struct known_call *call,
     return true;
 }
 
+bool caller_was_hook(const void *ucontext)
+{
+    const char *context = ucontext;
+    uintptr_t pc = *(const uintptr_t *)(context + arch_context_offset(ARCH_RA));
+    uintptr_t sp = *(const uintptr_t *)(context + arch_context_offset(ARCH_SP));
+    bool interrupted = false;
+    if (place_module(loadmap_place(pc)) == agent_module) // or a function that we stand in for
+        return !arch_may_be_in_system_call(ucontext);
+    return entries_is_relay(pc) ||
+           (unwind_truth && unwind_truth(&pc, &sp, &interrupted) == UNWIND_AT_CALL);
+}
+
 // How deep a node lies, up to a limit.
 static uint64_t depth_of(const struct calls_thread *calls, const struct node *node)
 {

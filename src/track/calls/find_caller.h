@@ -23,6 +23,10 @@ bool caller_trace(struct calls_thread *calls, const struct known_call *call,
 // the last one that is; *pc: of the sample, or where a hook was entered from. Signal-safe.
 struct node *caller_of_sample(struct calls_thread *calls, const void *ucontext, uintptr_t *pc);
 
+// True if a hook, or code that leads to one and back, was interrupted: this time is cairn's, and
+// not the program's. Signal-safe.
+bool caller_was_hook(const void *ucontext);
+
 // Gives their cells to the followed functions that a walk finds active, and forgets all others. The
 // node of the youngest. Signal-safe.
 struct node *caller_resync(struct calls_thread *calls, struct unwind_cursor *cursor);

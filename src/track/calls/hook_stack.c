@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "track/calls/hook_stack.h"
-#include "base/signal_mask.h"
+#include "base/system/signal_mask.h"
 #include <stdatomic.h>
 #include <stdbool.h>
 

@@ -13,8 +13,8 @@
     .cfi_adjust_cfa_offset -8
     .endm
 
-// A frame for C, behind the registers that the hook has put away already: the others that a call may change, and rbp,
-// which is the frame's pointer.
+// A frame for C, behind the registers that the hook has put away already: the others that a call
+// may change, and rbp, which is the frame's pointer.
     .macro BEGIN_FRAME
     SAVE %r8
     SAVE %r9
@@ -37,9 +37,9 @@
     RESTORE %r8
     .endm
 
-// Behind BEGIN_FRAME: the stack pointer goes where the hook has room, and is aligned for a call. Goes to NONE if there is
-// none. CURRENT is the thread's own, with a struct hook_stack at STACK: hook_stack.h. Makes rdi the thread's own. Changes
-// all registers.
+// Behind BEGIN_FRAME: the stack pointer goes where the hook has room, and is aligned for a call.
+// Goes to NONE if there is none. CURRENT is the thread's own, with a struct hook_stack at STACK:
+// hook_stack.h. Makes rdi the thread's own. Changes all registers.
     .macro MAKE_ROOM current, stack, none
     .hidden hook_stack_take
     movq \current@gottpoff(%rip), %rdi
@@ -77,7 +77,8 @@
 96:
     .endm
 
-// All vector state, below the stack pointer, which is aligned for a call. Changes rax, rcx, rdx and rdi.
+// All vector state, below the stack pointer, which is aligned for a call. Changes rax, rcx, rdx and
+// rdi.
     .macro SAVE_VECTORS
     subq vector_bytes(%rip), %rsp
     andq $-64, %rsp
@@ -106,9 +107,10 @@
 94:
     .endm
 
-// Calls FUNCTION(the thread's own, the slot, where the hook returns to, the frame pointer) with all vector state saved: what it
-// calls may use any, and the function's arguments may be in any. The hook's frame: rbp points to the saved rbp, ten more
-// words above are registers and the hook's return address, then comes the slot. ABOVE: both lie so much higher.
+// Calls FUNCTION(the thread's own, the slot, where the hook returns to, the frame pointer) with all
+// vector state saved: what it calls may use any, and the function's arguments may be in any. The
+// hook's frame: rbp points to the saved rbp, ten more words above are registers and the hook's
+// return address, then comes the slot. ABOVE: both lie so much higher.
     .macro CALL_WITH_VECTORS_SAVED function, current, above=0
     SAVE_VECTORS
     movq \current@gottpoff(%rip), %rdi

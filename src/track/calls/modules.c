@@ -4,31 +4,30 @@
 
 #include "track/calls/modules.h"
 #include "base/gc_hidden.h"
+#include "loadmap/dynamic.h"
+#include "loadmap/image.h"
 #include "loadmap/loadmap.h"
 #include "loadmap/lookup.h"
 #include "patch/detour.h"
-#include "patch/dl_notify.h"
-#include "patch/functions.h"
-#include "patch/lock.h"
+#include "patch/functions/dl_notify.h"
+#include "patch/functions/functions.h"
+#include "patch/transaction.h"
 #include <dlfcn.h>
-#include <string.h>
+#include <sys/auxv.h>
 
 struct calls_modules calls_modules GC_HIDDEN;
 
-// libc with all its parts: their inner calls are not counted by default.
-static bool is_libc(const char *path)
+// libc with all its parts: their inner calls are not counted by default. Where libc has no versions
+// (musl), it is the loader.
+static bool is_libc(const struct dl_phdr_info *info)
 {
-    static const char *const names[] = {"libc",         "libm",       "libmvec", "libpthread",
-                                        "libdl",        "librt",      "libutil", "libresolv",
-                                        "libnss_files", "libnss_dns", "ld"};
-    const char *name = strrchr(path, '/');
-    name = name ? name + 1 : path;
-    const size_t length = strcspn(name, ".-");
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strlen(names[i]) == length && !memcmp(name, names[i], length) &&
-            (strstr(name, ".so") || !strncmp(name, "ld", 2)))
-            return true;
-    return false;
+    struct image image;
+    struct dynamic dynamic;
+    if (info->dlpi_addr == getauxval(AT_BASE))
+        return true;
+    image_from_headers(&image, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum);
+    return dynamic_read(&dynamic, &image.ref, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum) &&
+           dynamic_is_libc(&dynamic);
 }
 
 static enum part part_of(const struct dl_phdr_info *info)
@@ -38,7 +37,7 @@ static enum part part_of(const struct dl_phdr_info *info)
         return PART_FOLLOWED;
     if (calls_modules.by == LIVE_BY_ALL)
         return PART_FOLLOWED;
-    return calls_modules.by == LIVE_BY_LIBRARIES && !is_libc(path) ? PART_FOLLOWED : PART_CALLBACKS;
+    return calls_modules.by == LIVE_BY_LIBRARIES && !is_libc(info) ? PART_FOLLOWED : PART_CALLBACKS;
 }
 
 struct follow_module *calls_module_at(uintptr_t address)
@@ -149,8 +148,10 @@ static void drop_module(struct follow_module *module)
     atomic_store_explicit(&module->here, false, memory_order_release);
     atomic_store_explicit(&module->count, 0, memory_order_relaxed);
     // The list of its functions stays, for the next one: another thread may be reading it.
-    if (module->patched)
+    if (module->patched && !patch_begin()) {
         sites_forget(module->start, module->end);
+        patch_end();
+    }
 }
 
 void calls_modules_add(void)
@@ -223,15 +224,13 @@ uintptr_t calls_real_function(uintptr_t function)
 static uintptr_t behind_plt(uintptr_t function)
 {
     uintptr_t target = 0;
-    if (patch_lock())
+    if (patch_begin())
         return function;
-    loadmap_enter();
     const struct patch_module *module = functions_module(function);
     const uintptr_t slot = module ? functions_plt_slot(module, function) : 0;
     if (slot)
         target = functions_slot_target(slot);
-    loadmap_leave();
-    patch_unlock();
+    patch_end();
     return target ? target : function;
 }
 

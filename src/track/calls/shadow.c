@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "track/calls/shadow.h"
-#include "base/agent_map.h"
+#include "base/system/agent_map.h"
 #include "loadmap/loadmap.h"
 #include "patch/entries/entries.h"
 #include "track/calls/call_cache.h"
@@ -85,7 +85,7 @@ bool shadow_open(struct shadow *shadow, uintptr_t low, uintptr_t high)
     if (high - low > MOST_BYTES)
         low = high - MOST_BYTES;
     if (!shadow->cells) {
-        shadow->cells = agent_map_map((high - low) / CELL_BYTES);
+        shadow->cells = agent_map((high - low) / CELL_BYTES);
         if (!shadow->cells)
             return false;
         shadow->bytes = (high - low) / CELL_BYTES;
@@ -118,9 +118,9 @@ ref_t shadow_child(struct calls_thread *calls, const struct node *parent, ref_t 
 void shadow_close(struct shadow *shadow)
 {
     if (shadow->cells)
-        agent_map_unmap(shadow->cells, shadow->bytes);
+        agent_unmap(shadow->cells, shadow->bytes);
     if (shadow->told)
-        agent_map_unmap(shadow->told, shadow->told_bytes);
+        agent_unmap(shadow->told, shadow->told_bytes);
     *shadow = (struct shadow){.cells = NULL};
 }
 

@@ -94,7 +94,8 @@ ref_t memo_edge(struct calls_thread *calls, uintptr_t site, uintptr_t back,
 
 // While the tree is being changed no hook may enter it: a signal's handler may call functions too.
 // Afterwards the calls of such handlers are counted, where vector registers are saved
-// (deferred_calls.h). `slot` is of the hook, or any below of it. calls_reopen() takes the result of calls_shut().
+// (deferred_calls.h). `slot` is of the hook, or any below of it. calls_reopen() takes the result of
+// calls_shut().
 uintptr_t calls_shut(struct calls_thread *calls, uintptr_t slot);
 void calls_reopen(struct calls_thread *calls, uintptr_t before);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "base/agent_map.h"
 #include "base/lock.h"
-#include "base/signal_mask.h"
+#include "base/system/agent_map.h"
+#include "base/system/signal_mask.h"
 #include "loadmap/loadmap.h"
 #include "track/context_id/id_memo.h"
 #include "track/context_id/thread_creation.h"
@@ -68,7 +68,7 @@ void context_id_end_thread(void)
     context_id_current = NULL;
     atomic_signal_fence(memory_order_seq_cst);
     if (thread)
-        agent_map_unmap(thread, sizeof *thread);
+        agent_unmap(thread, sizeof *thread);
 }
 
 bool context_id_lock(void)
@@ -168,18 +168,25 @@ static uint32_t walked_origin(struct intern *intern, struct context_id creator)
         intern, &(struct intern_origin){creator.id, creator.handle, GRAPH_NONE, GRAPH_NONE});
 }
 
+// Frames youngest first, and where the youngest goes on.
+struct known_frames {
+    const struct edge *frames;
+    uint32_t count;
+    bool cut; // the oldest are not known
+    place_t point;
+};
+
 // The context of frames in a thread of that origin.
-static struct context_id intern_frames(struct intern *intern,
-                                       const struct context_id_thread *thread, uint32_t origin,
-                                       uint32_t count, bool cut, place_t point)
+static struct context_id intern_frames(struct intern *intern, uint32_t origin,
+                                       const struct known_frames *known)
 {
     uint32_t node = origin;
-    if (cut)
+    if (known->cut)
         node = intern_frame(intern, node, 0, 0);
-    for (uint32_t i = count; i-- > 0;)
-        node = intern_frame(intern, node, thread->frames[i].site, thread->frames[i].function);
-    return (struct context_id){0,
-                               context_id_handle(0, intern_point(intern, node, point, GRAPH_NONE))};
+    for (uint32_t i = known->count; i-- > 0;)
+        node = intern_frame(intern, node, known->frames[i].site, known->frames[i].function);
+    const uint32_t point = intern_point(intern, node, known->point, GRAPH_NONE);
+    return (struct context_id){0, context_id_handle(0, point)};
 }
 
 // The call that created the thread, below that which created its creator, and so on.
@@ -193,10 +200,9 @@ static struct context_id intern_creators(struct intern *intern, struct context_i
          at = call.creator)
         calls[count++] = at;
     while (count-- > 0 && creation_read(calls[count], &call, thread->frames, CONTEXT_ID_FRAMES)) {
-        bool cut = false;
-        const uint32_t frames = cut_at_root(thread, call.frames, call.root, &cut);
-        creator =
-            intern_frames(intern, thread, walked_origin(intern, creator), frames, cut, call.site);
+        struct known_frames known = {.frames = thread->frames, .point = call.site};
+        known.count = cut_at_root(thread, call.frames, call.root, &known.cut);
+        creator = intern_frames(intern, walked_origin(intern, creator), &known);
     }
     return creator;
 }
@@ -231,15 +237,15 @@ static struct context_id by_walk(struct context_id_thread *thread,
 {
     struct context_id value = {0};
     struct program_frames frames;
-    bool cut;
     if (!has_origin(thread) ||
         !program_frames_begin(&frames, place->pc, place->sp, place->bp, place->stack))
         return value;
-    uint32_t count = walk(thread, &frames, &cut);
-    count = cut_at_root(thread, count, root ? loadmap_place(root) : 0, &cut);
+    struct known_frames known = {.frames = thread->frames, .point = frames.point};
+    known.count = walk(thread, &frames, &known.cut);
+    known.count = cut_at_root(thread, known.count, root ? loadmap_place(root) : 0, &known.cut);
     if (!context_id_lock())
         return value;
-    value = intern_frames(&asked.intern, thread, thread->walked_origin, count, cut, frames.point);
+    value = intern_frames(&asked.intern, thread->walked_origin, &known);
     context_id_unlock();
     return value;
 }
@@ -250,18 +256,16 @@ static struct context_id_thread *thread_here(void)
 {
     struct context_id_thread *thread = context_id_current;
     if (!thread) {
-        thread = agent_map_map(sizeof *thread);
+        thread = agent_map(sizeof *thread);
         if (!thread)
             return NULL;
         // A child that the agent does not know of must not hand out handles of its parent.
         if (madvise(thread, sizeof *thread, MADV_WIPEONFORK)) {
-            agent_map_unmap(thread, sizeof *thread);
+            agent_unmap(thread, sizeof *thread);
             return NULL;
         }
         context_id_current = thread;
     }
-    thread->stack.known = thread->known;
-    thread->stack.limit = CONTEXT_ID_ENTRIES;
     return thread;
 }
 

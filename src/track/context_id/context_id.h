@@ -5,8 +5,7 @@
 // Contexts that the program asks for (cairn_context() in include/cairn.h), as two numbers each.
 //
 //   by its number   a thread of the encode tracker: (id, ccStack, function), confirmed by a walk
-//                   when it is new, then known by a table of the thread
-//                   (encode/contexts/requested_context.c)
+//                   when it is new, then known by a table of the thread (requested_context.h)
 //   walked          everywhere else: frames, interned one by one               context_id.c
 //
 // All that decodes one lies in the slice (struct live_contexts) before the program has it: the
@@ -42,11 +41,7 @@ void context_id_begin_thread(uintptr_t root);
 uintptr_t context_id_root(void);
 void context_id_end_thread(void);
 
-// The context of the calling thread if its number was confirmed before in the same state: same
-// code, same stack pointer, same caller, same number and ccStack. A few nanoseconds. Signal-safe.
-bool context_id_known(uintptr_t pc, uintptr_t sp, struct context_id *value);
-
-// The same for any, the long way. Signal-safe.
+// The context of the calling thread, the long way. Signal-safe.
 struct context_id context_id_here(const struct context_place *place);
 
 // The table that contexts are interned in, and the number that its handles begin with; NULL: there

@@ -4,34 +4,16 @@
 
 // Between context_id.c and encode/contexts/requested_context.c.
 
-#include "encode/intern.h"
+#include "encode/codebook/intern.h"
 #include "track/context_id/context_id.h"
 #include "tree/tree.h"
-
-enum {
-    CONTEXT_ID_ENTRIES = 256, // of ccStack that are remembered
-    CONTEXT_ID_MEMO_BITS = 8,
-};
-
-// A context that is known, with what must be as it was.
-struct context_id_memo {
-    uintptr_t pc, sp;
-    uintptr_t slot, caller; // where the return address of the function lies, and what it is
-    uint64_t id, handle;
-    uint32_t stack; // node
-    uint32_t stamp; // of the encoding
-};
 
 // Of a thread; made when it first asks.
 struct context_id_thread {
     uint32_t busy;                  // it is being changed: a signal's handler must not
-    uint32_t changes;               // of memos, so far
     uint32_t origin, walked_origin; // nodes; 0: not made yet
     struct context_id creator;      // context of the call that created the thread
     uint32_t creator_told;          // 1: if it is known at all
-    struct intern_memo stack;
-    struct intern_known known[CONTEXT_ID_ENTRIES];
-    struct context_id_memo memo[1 << CONTEXT_ID_MEMO_BITS];
     struct edge frames[CONTEXT_ID_FRAMES];
 };
 
@@ -56,7 +38,7 @@ void encode_context_restart(void);
 struct intern *context_id_intern(void);
 bool context_id_lock(void); // signals are blocked; false: not taken
 void context_id_unlock(void);
-// Leaves bytes for whoever decodes: room for them, and then the sign that they are there. NULL: no
+// Leaves bytes for decoding: room for them, and then the sign that they are there. NULL: no
 // room.
 struct live_sections *context_id_reserve(size_t bytes, ref_t *ref);
 void context_id_publish(struct live_sections *sections, ref_t ref);

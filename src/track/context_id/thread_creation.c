@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "track/context_id/thread_creation.h"
-#include "base/agent_map.h"
 #include "base/lock.h"
-#include "base/signal_mask.h"
+#include "base/system/agent_map.h"
+#include "base/system/signal_mask.h"
 #include "loadmap/loadmap.h"
 #include "track/walk/program_frames.h"
 #include <signal.h>
@@ -126,7 +126,7 @@ static uint32_t note(const struct creation_place *place)
     const uint32_t level = created ? created->level : 0;
     place_t site;
     if (!creation.walked)
-        creation.walked = agent_map_map(MOST_FRAMES * sizeof *creation.walked);
+        creation.walked = agent_map(MOST_FRAMES * sizeof *creation.walked);
     const bool room = creation.walked && level < CREATION_LEVELS;
     // A sample that comes meanwhile moves the marker: again.
     uint32_t count = 0;

@@ -39,7 +39,7 @@ struct encode_thread;
 // The calling thread's, or NULL. Read in the signal handler.
 extern __thread struct encode_thread *encode_current;
 
-// Once, in normal context, after loadmap_start(), before there are threads. What it counts goes to
+// Once, in normal context, after loadmap_start(), before there are threads. It counts in
 // `counts`. 0 or -errno: call sites cannot be patched here.
 int encode_start(struct live_encode *counts, const struct live_options *options);
 

@@ -4,9 +4,9 @@
 
 // The encode tracker's own state, of the whole process.
 
-#include "encode/graph.h"
+#include "encode/graph/graph.h"
 #include "encode/numbering.h"
-#include "encode/policy.h"
+#include "encode/reencode_policy.h"
 #include "track/encode/encode.h"
 
 struct encode_epoch;
@@ -15,19 +15,18 @@ struct encode {
     _Atomic uint32_t wanted; // enum reencode: the next hook encodes anew
     bool started, verify;
     enum live_by by;          // whose functions take part
-    bool company;             // there may be threads
-    bool restless;            // for tests: encodes anew all the time, at random
-    bool stopped;             // all sites run their original code, and contexts are walked
-    bool failed;              // no site can be led to its stub any more: contexts are walked
+    bool threaded;            // there may be threads
+    bool reencode_always;     // for tests: encodes anew all the time, at random
+    bool stopped;             // for good: contexts are walked, and nothing is patched any more
     _Atomic uint32_t unloads; // so far; written under the lock: code addresses have another meaning
     _Atomic bool invalidated; // no number counts until the next encoding is published
     struct encode_epoch *_Atomic epoch; // in force; handlers read both
     struct encode_thread *threads;      // under the lock, as is all that follows
     struct pool pool;
     struct graph graph;
-    uint32_t nowhere; // what open functions lead to
+    uint32_t unknown_callee; // what open functions lead to
     struct numbering numbering;
-    struct policy policy;
+    struct reencode_policy policy;
     struct policy_counters policy_counters;
     uint64_t encoded_at, cooled_at; // nanoseconds
     struct live_encode *counts;

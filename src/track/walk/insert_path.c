@@ -34,8 +34,13 @@ static ref_t enter(const struct placing *placing, ref_t parent, place_t site, si
                    ref_t held)
 {
     const struct walker *walker = placing->walker;
-    return bounded_enter(walker->arena, walker->tree, parent, site, placing->frames[index].function,
-                         index >= placing->same ? placing->weight : 0, held);
+    const struct bounded_call call = {
+        .site = site,
+        .function = placing->frames[index].function,
+        .cost = index >= placing->same ? placing->weight : 0,
+        .held = held,
+    };
+    return bounded_enter(walker->arena, walker->tree, parent, &call);
 }
 
 // The youngest frames, whose callers are too many to make nodes for. The remaining nodes of a
@@ -54,9 +59,11 @@ static ref_t detach(struct placing *placing, ref_t top, size_t known)
     }
     if (placing->count > MOST_MENDED)
         left = 0;
-    for (size_t i = known; node && top && i < known + left && i < placing->count; i++)
-        top = bounded_enter(walker->arena, walker->tree, top, placing->frames[i].site,
-                            placing->frames[i].function, 0, node);
+    for (size_t i = known; node && top && i < known + left && i < placing->count; i++) {
+        const struct bounded_call call = {
+            .site = placing->frames[i].site, .function = placing->frames[i].function, .held = node};
+        top = bounded_enter(walker->arena, walker->tree, top, &call);
+    }
     return node;
 }
 
@@ -111,7 +118,7 @@ ref_t unwind_pass_insert_path(struct unwind_pass *pass)
         node = place(&placing);
     }
     struct live_stats *stats = walker->stats;
-    stats->verdicts[placing.detached ? VERDICT_DETACHED : pass->verdict]++;
+    stats->verdicts[placing.detached ? VERDICT_DETACHED : unwind_pass_verdict(pass, 0, false)]++;
     stats->frames_stack += placing.count;
     stats->purged = bounded_purged(walker->arena, walker->tree);
     stats->unplaced += node == 0;

@@ -24,8 +24,8 @@ _Static_assert(sizeof(struct marker_entry) == 32, "the stub's unwind expression 
 
 __attribute__((visibility("hidden"))) struct marker_entry marker_table[TABLE_SIZE] GC_HIDDEN;
 
-// Where markers go that were lost with their frame. Newest wins; read by whoever meets a stub
-// without an entry.
+// Where markers go that were lost with their frame. Newest wins; read by a thread that
+// meets a stub without an entry.
 #define GRAVEYARD_SIZE 4096
 static struct {
     _Atomic uintptr_t cfa, truth;
@@ -85,6 +85,19 @@ void marker_lift(struct marker *marker)
     if (marker_is_mine(marker) && marker_is_stub(*word))
         __atomic_store_n(word, atomic_load_explicit(&marker->entry->truth, memory_order_relaxed),
                          __ATOMIC_RELAXED);
+    release(marker);
+}
+
+void marker_take_away(struct marker *marker)
+{
+    if (!marker->entry)
+        return;
+    uintptr_t stub = (uintptr_t)marker_stub;
+    const uintptr_t truth = atomic_load_explicit(&marker->entry->truth, memory_order_relaxed);
+    // An exchange: the slot may be another frame's by now, and hold something else.
+    if (marker_is_mine(marker))
+        __atomic_compare_exchange_n((uintptr_t *)marker->slot, &stub, truth, false,
+                                    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
     release(marker);
 }
 

@@ -65,6 +65,10 @@ bool marker_place(struct marker *marker, uintptr_t slot, uintptr_t expected);
 // Takes the marker away: puts the true address back if the slot still holds the stub. Signal-safe.
 void marker_lift(struct marker *marker);
 
+// The same by another thread, while the marked frame may return at any moment. The entry keeps its
+// words, for a stub that is on its way.
+void marker_take_away(struct marker *marker);
+
 // Gives the entry up without touching the stack: the frame was cut away. Signal-safe.
 void marker_bury(struct marker *marker);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "track/walk/prefault.h"
-#include "base/huge.h"
+#include "base/system/huge.h"
 
 #define LARGE (UINT64_C(4) << 20) // a tree that is worth it
 

@@ -3,13 +3,17 @@
 #define CAIRN_TRACK_WALK_PROGRAM_FRAMES_H
 
 // The frames of the calling thread's stack as the program made them, youngest first. The marker is
-// replaced by the return address that it stands for. A function that the agent has called was called,
-// for a reader, from where the agent was.
+// replaced by the return address that it stands for. A function that the agent has called was
+// called, for a reader, from where the agent was.
 //
 //   struct program_frames frames;
 //   if (program_frames_begin(&frames, pc, sp, bp, stack))
 //       while (program_frames_next(&frames, &frame)) ...
 //   frames.verdict      how it ended
+//
+// Walks that ask for more than the program's frames are other ones: track/calls/find_caller.c,
+// which ends where a frame has a cell, needs the agent's own frames, signal frames and the recipe
+// that each was left by.
 //
 // A sample of this thread may move the marker meanwhile: then the walk ends as one that is cut.
 

@@ -22,7 +22,7 @@
 #define TRAIL_LONGEST 128        // words
 
 struct cached_walk {
-    uintptr_t pc, sp, bp;
+    struct caller_registers caller;
     ref_t tree, node;
     uint32_t first, count; // words
     uint32_t frames;       // of the whole stack
@@ -41,11 +41,11 @@ struct stack_cache {
 
 // The node of that place, if nothing has changed since it was found; else 0. The walker's stats
 // count it.
-ref_t stack_cache_find(struct stack_cache *trails, struct walker *walker, uintptr_t pc,
-                       uintptr_t sp, uintptr_t bp);
+ref_t stack_cache_find(struct stack_cache *trails, struct walker *walker,
+                       const struct caller_registers *caller);
 
 // walk_here() has just led to this node.
-void stack_cache_keep(struct stack_cache *trails, const struct walker *walker, uintptr_t pc,
-                      uintptr_t sp, uintptr_t bp, ref_t node);
+void stack_cache_keep(struct stack_cache *trails, const struct walker *walker,
+                      const struct caller_registers *caller, ref_t node);
 
 #endif

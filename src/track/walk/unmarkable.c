@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-// Calls that must not be rewritten are another list: patch/unpatchable.c.
+// Calls that must not be rewritten are another list: patch/functions/unpatchable.c.
 static const char *const names[] = {
     // keep their return address and come back to it a second time
     "setjmp",
@@ -44,20 +44,23 @@ static const char *const names[] = {
 _Static_assert(NAME_COUNT <= LOOKUP_MOST, "looked up at once");
 
 // Written once before the first sample, then only read.
-static place_t functions[NAME_COUNT];
-static place_t first_function, last_function; // of those: most others lie before or behind them
-static unsigned agent_module, loader_module;
+static struct {
+    place_t functions[NAME_COUNT];
+    place_t first_function, last_function; // of those: most others lie before or behind them
+    unsigned agent_module, loader_module;
+} looked_up;
 
-// Modules whose own runtime looks up return addresses. Bits are only set; relaxed, as a frame is
-// walked after its module was found.
-static _Atomic bool any_runtime;
-static _Atomic uint64_t runtimes[(MODULE_LIMIT + 64) / 64] GC_HIDDEN;
-
-// Added to as they are met, by whichever thread; a lost race is made good the next time. Relaxed:
-// each is a number by itself.
+// Found by whichever thread meets them.
 #define UNWINDERS 8
-static _Atomic unsigned unwinder_modules[UNWINDERS];
-static _Atomic place_t unwinders[UNWINDERS];
+static struct {
+    // Modules whose own runtime looks up return addresses. Bits are only set; relaxed, as a frame
+    // is walked after its module was found.
+    _Atomic bool any_runtime;
+    _Atomic uint64_t runtimes[(MODULE_LIMIT + 64) / 64];
+    // A lost race is made good the next time. Relaxed: each is a number by itself.
+    _Atomic unsigned unwinder_modules[UNWINDERS];
+    _Atomic place_t unwinders[UNWINDERS];
+} met GC_HIDDEN;
 #define UNWINDER_REACH                                                                             \
     16384 // bytes around one function of a linked-in unwinder that hold all of it
 
@@ -71,33 +74,33 @@ static _Atomic uint64_t examined[EXAMINED] GC_HIDDEN;
 
 void unmarkable_start(void)
 {
-    agent_module = place_module(loadmap_place((uintptr_t)&unmarkable_start));
+    looked_up.agent_module = place_module(loadmap_place((uintptr_t)&unmarkable_start));
     uintptr_t loader = getauxval(AT_BASE);
-    loader_module = loader ? place_module(loadmap_place(loader)) : MODULE_NONE;
+    looked_up.loader_module = loader ? place_module(loadmap_place(loader)) : MODULE_NONE;
     // RTLD_NEXT: the real ones, not what the agent interposes.
     void *addresses[NAME_COUNT];
     lookup_symbols(RTLD_NEXT, names, addresses, NAME_COUNT);
     for (size_t i = 0; i < NAME_COUNT; i++) {
-        functions[i] = addresses[i] ? loadmap_place((uintptr_t)addresses[i]) : 0;
-        if (!functions[i])
+        looked_up.functions[i] = addresses[i] ? loadmap_place((uintptr_t)addresses[i]) : 0;
+        if (!looked_up.functions[i])
             continue;
-        if (!first_function || functions[i] < first_function)
-            first_function = functions[i];
-        if (functions[i] > last_function)
-            last_function = functions[i];
+        if (!looked_up.first_function || looked_up.functions[i] < looked_up.first_function)
+            looked_up.first_function = looked_up.functions[i];
+        if (looked_up.functions[i] > looked_up.last_function)
+            looked_up.last_function = looked_up.functions[i];
     }
 }
 
 static void note_runtime(unsigned id)
 {
-    atomic_fetch_or_explicit(&runtimes[id / 64], UINT64_C(1) << id % 64, memory_order_relaxed);
-    atomic_store_explicit(&any_runtime, true, memory_order_relaxed);
+    atomic_fetch_or_explicit(&met.runtimes[id / 64], UINT64_C(1) << id % 64, memory_order_relaxed);
+    atomic_store_explicit(&met.any_runtime, true, memory_order_relaxed);
 }
 
 static bool has_runtime(unsigned id)
 {
-    return atomic_load_explicit(&any_runtime, memory_order_relaxed) &&
-           atomic_load_explicit(&runtimes[id / 64], memory_order_relaxed) >> id % 64 & 1;
+    return atomic_load_explicit(&met.any_runtime, memory_order_relaxed) &&
+           atomic_load_explicit(&met.runtimes[id / 64], memory_order_relaxed) >> id % 64 & 1;
 }
 
 void unmarkable_note_module(const struct module_info *module)
@@ -110,11 +113,11 @@ void unmarkable_note_module(const struct module_info *module)
     if (!module->unwinds)
         return;
     for (size_t i = 0; i < UNWINDERS; i++) {
-        unsigned known = atomic_load_explicit(&unwinder_modules[i], memory_order_relaxed);
+        unsigned known = atomic_load_explicit(&met.unwinder_modules[i], memory_order_relaxed);
         if (known == id)
             return;
         if (!known) {
-            atomic_store_explicit(&unwinder_modules[i], id, memory_order_relaxed);
+            atomic_store_explicit(&met.unwinder_modules[i], id, memory_order_relaxed);
             return;
         }
     }
@@ -129,14 +132,14 @@ static bool is_unwinder(place_t function)
 {
     // Both lists end where they are empty.
     for (size_t i = 0; i < UNWINDERS; i++) {
-        const unsigned id = atomic_load_explicit(&unwinder_modules[i], memory_order_relaxed);
+        const unsigned id = atomic_load_explicit(&met.unwinder_modules[i], memory_order_relaxed);
         if (!id)
             break;
         if (id == place_module(function))
             return true;
     }
     for (size_t i = 0; i < UNWINDERS; i++) {
-        const place_t known = atomic_load_explicit(&unwinders[i], memory_order_relaxed);
+        const place_t known = atomic_load_explicit(&met.unwinders[i], memory_order_relaxed);
         if (!known)
             break;
         if (is_near(known, function))
@@ -150,26 +153,26 @@ void unmarkable_note_unwinder(place_t function)
     if (is_unwinder(function))
         return;
     for (size_t i = 0; i < UNWINDERS; i++)
-        if (!atomic_load_explicit(&unwinders[i], memory_order_relaxed)) {
-            atomic_store_explicit(&unwinders[i], function, memory_order_relaxed);
+        if (!atomic_load_explicit(&met.unwinders[i], memory_order_relaxed)) {
+            atomic_store_explicit(&met.unwinders[i], function, memory_order_relaxed);
             return;
         }
 }
 
 bool unmarkable_is_agent(place_t function)
 {
-    return agent_module && place_module(function) == agent_module;
+    return looked_up.agent_module && place_module(function) == looked_up.agent_module;
 }
 
 bool unmarkable_is(place_t function, place_t site)
 {
     unsigned from = place_module(site), module = place_module(function);
-    if (from == agent_module || module == agent_module || from == loader_module ||
-        module == loader_module || has_runtime(from))
+    if (from == looked_up.agent_module || module == looked_up.agent_module ||
+        from == looked_up.loader_module || module == looked_up.loader_module || has_runtime(from))
         return true;
-    if (function >= first_function && function <= last_function)
+    if (function >= looked_up.first_function && function <= looked_up.last_function)
         for (size_t i = 0; i < NAME_COUNT; i++)
-            if (functions[i] == function)
+            if (looked_up.functions[i] == function)
                 return true;
     return is_unwinder(function);
 }

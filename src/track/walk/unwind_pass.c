@@ -2,8 +2,11 @@
 // The way up the stack.
 
 #include "track/walk/unwind_pass.h"
-#include "base/agent_map.h"
 #include "base/likely.h"
+#include "base/system/agent_map.h"
+#include "track/runtimes/java.h"
+#include "track/runtimes/python.h"
+#include "track/runtimes/runtime_spots.h"
 #include "track/walk/unmarkable.h"
 #include "unwind/stack.h"
 #include <string.h>
@@ -13,7 +16,7 @@
 
 struct walk_frame *unwind_pass_map_frames(size_t capacity)
 {
-    return agent_map_map(capacity * sizeof(struct walk_frame));
+    return agent_map(capacity * sizeof(struct walk_frame));
 }
 
 static bool grow(struct unwind_pass *pass)
@@ -29,7 +32,7 @@ static bool grow(struct unwind_pass *pass)
     memcpy(frames, walker->frames, walker->count * sizeof *frames);
     memcpy(frames + capacity - unwind_pass_walked(pass), walker->frames + pass->low,
            unwind_pass_walked(pass) * sizeof *frames);
-    agent_map_unmap(walker->frames, walker->capacity * sizeof *frames);
+    agent_unmap(walker->frames, walker->capacity * sizeof *frames);
     pass->low = capacity - unwind_pass_walked(pass);
     walker->frames = frames;
     walker->capacity = capacity;
@@ -65,12 +68,70 @@ static void note_unwinder(struct unwind_pass *pass, const struct unwind_frame *f
 static void note_rest(struct unwind_pass *pass, const struct unwind_frame *caller, bool own)
 {
     pass->cut = true;
-    pass->rest.pc = caller ? caller->pc : 0;
-    pass->rest.sp = pass->cursor.sp;
-    pass->rest.bp = pass->cursor.bp;
-    pass->rest.valid =
-        caller ? own && caller == &pass->cursor.frame && !(caller->flags & FRAME_INTERRUPTED)
-               : pass->verdict == VERDICT_COMPLETE;
+    pass->rest.caller = (struct caller_registers){
+        .pc = caller ? caller->pc : 0, .sp = pass->cursor.sp, .bp = pass->cursor.bp};
+    pass->rest.valid = caller ? own && caller == &pass->cursor.frame &&
+                                    !(caller->flags & FRAME_INTERRUPTED) &&
+                                    !(pass->cursor.left.flags & FRAME_GUESSED)
+                              : pass->verdict == VERDICT_COMPLETE;
+}
+
+// Notes the Python functions that run in a frame of C: they have called what was noted last. `left`
+// is where the oldest of them is called from.
+static void push_python(struct unwind_pass *pass, const struct unwind_frame *left)
+{
+    struct walker *walker = pass->walker;
+    struct python_frames frames = python_frames(pass->python);
+    struct runtime_frame python;
+    pass->python = python_older_record(pass->python);
+    while (python_next(&frames, &python)) {
+        if (pass->low == walker->count && !grow(pass))
+            return;
+        if (pass->low == walker->capacity)
+            pass->statement = python.line;
+        else
+            walker->frames[pass->low].site = python.line + 1;
+        walker->frames[--pass->low] = (struct walk_frame){
+            .slot = left->ra_slot,
+            .ra = left->flags & FRAME_INTERRUPTED ? left->pc + 1 : left->pc,
+            .site = site_of(left),
+            .function = python.function,
+            .flags = WALK_PYTHON,
+        };
+    }
+}
+
+// Notes the methods that a frame of a Java virtual machine stands for, from those that were inlined
+// outwards. The first of them has called what was noted last. False: it has none.
+static bool push_java(struct unwind_pass *pass, const struct unwind_frame *left,
+                      const struct unwind_frame *caller)
+{
+    struct walker *walker = pass->walker;
+    struct java_frames frames = java_frames(&pass->cursor);
+    struct runtime_frame java;
+    bool any = false;
+    if (!pass->guessed) // the youngest
+        runtime_spots_begin();
+    if (pass->low == walker->capacity)
+        walker->leaf = left->pc;
+    for (; java_next(&frames, &java); any = true) {
+        if (pass->low == walker->count && !grow(pass))
+            break;
+        if (pass->low == walker->capacity)
+            pass->statement = java.line;
+        else
+            walker->frames[pass->low].site = java.line + 1;
+        walker->frames[--pass->low] = (struct walk_frame){
+            .slot = caller ? left->ra_slot : 0,
+            .ra = caller ? caller->pc : 0,
+            .site = caller ? site_of(caller) : 0,
+            .function = java.function,
+            .bp = left->bp,
+        };
+    }
+    if (any && left->flags & FRAME_GUESSED)
+        pass->guess = unwind_pass_walked(pass);
+    return any;
 }
 
 // Notes the frame that the cursor has left; caller is where it is now (NULL: there is none). False:
@@ -79,6 +140,10 @@ static bool push(struct unwind_pass *pass, const struct unwind_frame *left,
                  const struct unwind_frame *caller)
 {
     struct walker *walker = pass->walker;
+    if (UNLIKELY(left->flags & FRAME_RUNTIME) && push_java(pass, left, caller)) {
+        pass->guessed = true; // neither this frame nor older ones carry the marker
+        return true;
+    }
     if (UNLIKELY(unmarkable_is_agent(left->function))) {
         // Not the program's own: for the reader, functions that the agent called were called from
         // where the agent was.
@@ -94,6 +159,8 @@ static bool push(struct unwind_pass *pass, const struct unwind_frame *left,
         walker->leaf = left->flags & FRAME_INTERRUPTED ? left->pc : left->pc - 1;
         unmarkable_expect(left->function);
     }
+    if (UNLIKELY(pass->python && pass->python < left->cfa))
+        push_python(pass, left);
     const bool cut = pass->limit && unwind_pass_walked(pass) >= pass->limit;
     if (UNLIKELY(!cut && pass->low == walker->count) && !grow(pass))
         return false;
@@ -121,6 +188,8 @@ static bool push(struct unwind_pass *pass, const struct unwind_frame *left,
         note_rest(pass, caller, own);
         return false;
     }
+    if (UNLIKELY(left->flags & FRAME_GUESSED))
+        pass->guess = unwind_pass_walked(pass);
     pass->on_own_stack |= own;
     note_unwinder(pass, left);
     return true;
@@ -228,6 +297,8 @@ void unwind_pass_walk(struct unwind_pass *pass)
             if (!UNLIKELY(pass->frozen) && walker->marker.entry &&
                 cursor->left.ra_slot == walker->marker.slot && marker_is_mine(&walker->marker)) {
                 pass->met = true;
+                if (UNLIKELY(pass->python && pass->python < cursor->left.cfa))
+                    push_python(pass, &cursor->left);
                 return;
             }
             uintptr_t truth = marker_truth(cursor->left.cfa);

@@ -20,6 +20,8 @@ struct unwind_pass {
     place_t statement;     // the sampled instruction
     uint64_t amount;       // to add to every frame that is new
     uint64_t last_amount;  // in a bounded tree: to add to the youngest frame's edge, beside that
+    uintptr_t python;      // record of the youngest evaluation not met yet; 0: there is none
+    size_t guess;          // frames walked up to the oldest whose caller was guessed; 0: none was
     size_t sure;           // frames below the first one that was searched for; 0: none was
     size_t keep;           // of the list: those that may still be met, or were
     bool frozen;           // the list is in use by the interrupted stub: read only
@@ -46,6 +48,21 @@ static inline bool unwind_pass_in_bounds(const struct unwind_bounds *bounds, uin
 static inline bool unwind_pass_same_frame(const struct walk_frame *a, const struct walk_frame *b)
 {
     return a->slot == b->slot && a->ra == b->ra && a->site == b->site && a->function == b->function;
+}
+
+// How the path ends whose oldest frames are `keep` of the list: as the walk did, or as the list's
+// own walk, if it is `joined` to them.
+static inline enum verdict unwind_pass_verdict(const struct unwind_pass *pass, size_t keep,
+                                               bool joined)
+{
+    const struct walker *walker = pass->walker;
+    const enum verdict verdict = joined ? walker->rooted : pass->verdict;
+    const bool guessed = pass->guess || (joined && walker->guess && walker->guess <= keep);
+    if (verdict != VERDICT_COMPLETE)
+        return verdict;
+    if (guessed)
+        return VERDICT_GUESSED;
+    return joined && !pass->joined ? VERDICT_MARKER : VERDICT_COMPLETE;
 }
 
 // unwind_pass.c

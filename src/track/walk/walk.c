@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "track/walk/walk.h"
-#include "base/agent_map.h"
 #include "base/likely.h"
+#include "base/system/agent_map.h"
+#include "track/runtimes/java.h"
+#include "track/runtimes/python.h"
 #include "track/walk/program_unwinders.h"
 #include "track/walk/unmarkable.h"
 #include "track/walk/unwind_pass.h"
@@ -19,22 +21,21 @@
 
 __thread struct walker *walk_current;
 
-int walk_open(struct walker *walker, struct arena *arena, ref_t tree, struct live_stats *stats,
-              struct unwind_bounds stack, bool use_marker)
+int walk_open(struct walker *walker, const struct tracker_place *place, bool use_marker)
 {
     memset(walker, 0, sizeof *walker);
     walker->frames = unwind_pass_map_frames(FIRST_CAPACITY);
     if (!walker->frames)
         return -ENOMEM;
     walker->capacity = FIRST_CAPACITY;
-    walker->arena = arena;
-    walker->tree = tree;
-    walker->stats = stats;
-    walker->stack = stack;
-    walker->lowest = stack.high;
+    walker->arena = place->arena;
+    walker->tree = place->tree;
+    walker->stats = place->stats;
+    walker->stack = place->stack;
+    walker->lowest = place->stack.high;
     walker->use_marker = use_marker;
-    walker->kind = tree_kind(arena, tree);
-    walker->keeps_returns = walker->kind == TREE_FULL;
+    walker->kind = *tree_traits_of(tree_kind(place->arena, place->tree));
+    walker->keeps_returns = walker->kind.keeps_all;
     return 0;
 }
 
@@ -44,21 +45,37 @@ static void lift_marker(struct walker *walker)
     marker_lift(&walker->marker);
 }
 
+void walk_abandon(struct walker *walker)
+{
+    walker->abandoned = 1;
+    atomic_thread_fence(memory_order_seq_cst);
+    marker_take_away(&walker->marker);
+}
+
 void walk_turn_to(struct walker *walker, ref_t tree, struct live_stats *stats)
 {
     lift_marker(walker);
     walker->tree = tree;
     walker->stats = stats;
-    walker->count = walker->loose = 0;
+    walker->count = walker->loose = walker->watched = walker->guess = 0;
 }
 
 void walk_close(struct walker *walker)
 {
     lift_marker(walker);
     if (walker->frames)
-        agent_map_unmap(walker->frames, walker->capacity * sizeof *walker->frames);
+        agent_unmap(walker->frames, walker->capacity * sizeof *walker->frames);
     walker->frames = NULL;
     walker->count = walker->capacity = 0;
+}
+
+// The frames from index `keep` on have ended.
+static void count_ends(struct walker *walker, size_t keep)
+{
+    for (size_t i = keep; i < walker->watched && walker->keeps_returns; i++)
+        tree_count(walker->arena, walker->tree, walker->frames[i].node, 1);
+    if (walker->watched > keep)
+        walker->watched = keep;
 }
 
 static ref_t node_below(const struct walker *walker, size_t index)
@@ -112,7 +129,8 @@ static void examine_frames(const struct walker *walker, size_t fresh, size_t end
 {
     size_t tries = PLACE_TRIES;
     bool found = false;
-    for (size_t i = end; i-- > 0 && (i >= fresh || !found) && tries-- > 0;)
+    for (size_t i = end; i-- > 0 && (i >= fresh || !found) && tries > 0;
+         tries -= !(walker->frames[i].flags & WALK_PYTHON))
         if (walker->frames[i].flags & WALK_CFI &&
             !unmarkable_by_code(walker->frames[i].function, address_in(walker, i)))
             found = true;
@@ -122,12 +140,15 @@ static void examine_frames(const struct walker *walker, size_t fresh, size_t end
 static void place_marker(struct walker *walker, size_t end)
 {
     size_t tries = PLACE_TRIES;
-    for (size_t i = end; i-- > 0 && tries-- > 0;) {
+    for (size_t i = end; i-- > 0 && tries > 0;) {
         const struct walk_frame *frame = &walker->frames[i];
+        tries -= !(frame->flags & WALK_PYTHON);
         // Set before the marker is there: once it is, a return uses it.
         walker->marked = i;
         if (may_mark(walker, i) && marker_place(&walker->marker, frame->slot, frame->ra)) {
             walker->serial += walker->serial == UINT32_MAX ? 2 : 1;
+            if (walker->watched <= i)
+                walker->watched = i + 1;
             return;
         }
     }
@@ -177,16 +198,12 @@ bool unwind_pass_give_up_marker(struct unwind_pass *pass, uintptr_t leaf_sp)
     return true;
 }
 
-static void count_walk(struct unwind_pass *pass, size_t depth)
+static void count_walk(struct unwind_pass *pass, size_t keep, size_t from)
 {
     struct live_stats *stats = pass->walker->stats;
-    enum verdict verdict = pass->verdict;
-    if (pass->joined)
-        verdict = pass->walker->rooted;
-    else if (pass->met || pass->spliced)
-        verdict = pass->walker->rooted == VERDICT_COMPLETE ? VERDICT_MARKER : pass->walker->rooted;
-    stats->verdicts[verdict]++;
-    stats->frames_stack += depth;
+    const bool joined = pass->joined || pass->met || pass->spliced;
+    stats->verdicts[unwind_pass_verdict(pass, keep, joined)]++;
+    stats->frames_stack += keep + unwind_pass_walked(pass) - from;
     stats->frames_walked += unwind_pass_walked(pass);
 }
 
@@ -194,10 +211,32 @@ void unwind_pass_adopt(struct unwind_pass *pass, size_t keep, size_t from)
 {
     struct walker *walker = pass->walker;
     size_t fresh = unwind_pass_walked(pass) - from;
+    if (walker->guess > keep)
+        walker->guess = 0;
+    if (UNLIKELY(pass->guess) && !walker->guess)
+        walker->guess = keep + unwind_pass_walked(pass) - from - pass->guess + 1;
     // Not by memmove(): so far away that the handful of frames is moved before it has come.
     for (size_t i = 0; i < fresh; i++)
         walker->frames[keep + i] = walker->frames[pass->low + from + i];
     walker->count = keep + fresh;
+}
+
+// frames[0 .. keep) of the last sample are there still, and the walked ones from index `from` on
+// are younger. The watched frames that are not among them have ended without a return to the
+// marker: an exception or a jump left them, or no marker stood.
+static void note_ends(const struct unwind_pass *pass, size_t keep, size_t from)
+{
+    struct walker *walker = pass->walker;
+    const struct walk_frame *fresh = &walker->frames[pass->low + from];
+    const size_t walked = unwind_pass_walked(pass) - from;
+    for (size_t i = 0; keep < walker->watched && i < walked &&
+                       unwind_pass_same_frame(&walker->frames[keep], &fresh[i]);
+         i++)
+        keep++; // a walk that joins the list has met it again
+    if (pass->verdict == VERDICT_COMPLETE && !pass->guessed)
+        count_ends(walker, keep);
+    else if (walker->watched > keep)
+        walker->watched = keep;
 }
 
 // Where the walked frames hang in the list: how many of the list stay, and how many of the walked
@@ -210,7 +249,7 @@ static ref_t insert_walked(struct unwind_pass *pass, uintptr_t leaf_sp)
         walker->stats->frames_walked += unwind_pass_walked(pass);
         return unwind_pass_insert_path(pass);
     }
-    if (UNLIKELY(walker->kind == TREE_BOUNDED))
+    if (UNLIKELY(walker->kind.weighs_edges))
         return unwind_pass_insert_bounded(pass, leaf_sp);
     size_t keep = 0, from = 0;
     bool adoptable = !pass->frozen && !walker->suspended;
@@ -233,12 +272,13 @@ static ref_t insert_walked(struct unwind_pass *pass, uintptr_t leaf_sp)
         adoptable = adoptable && !pass->unwinding && unwind_pass_give_up_marker(pass, leaf_sp);
     }
     ref_t node = insert(pass, from, node_below(walker, keep));
-    count_walk(pass, keep + unwind_pass_walked(pass) - from);
+    count_walk(pass, keep, from);
     if (UNLIKELY(!adoptable))
         return node;
     if (!pass->met && !pass->joined)
         walker->rooted = pass->verdict;
     walker->known_since = pass->unwinding ? 0 : loadmap_generation();
+    note_ends(pass, keep, from);
     unwind_pass_adopt(pass, keep, from);
     tree_pin(walker->arena, walker->tree, node); // the list holds it until the next sample
     if (walker->use_marker && !pass->unwinding)
@@ -303,7 +343,7 @@ static void expect_walk(const struct walker *walker, const void *ucontext, uintp
 static size_t count_known(const struct walker *walker)
 {
     const bool known = !walker->marker.entry && !walker->in_stub && !unwind_truth &&
-                       walker->rooted == VERDICT_COMPLETE && walker->kind != TREE_BOUNDED &&
+                       walker->rooted == VERDICT_COMPLETE && !walker->kind.weighs_edges &&
                        !walker->whole && walker->known_since == loadmap_generation();
     return known ? walker->count : 0;
 }
@@ -320,11 +360,13 @@ static ref_t sample_node(struct unwind_pass *pass, uintptr_t leaf_sp, place_t st
     tree_expect_edge(walker->arena, walker->tree, statement, 0);
     if (walker->count) // most likely the walk ends near where the last one did
         __builtin_prefetch(arena_at(walker->arena, walker->frames[walker->count - 1].node));
-    pass->amount = walker->kind == TREE_BOUNDED ? weight : 0;
+    pass->amount = walker->kind.weighs_edges ? weight : 0;
     pass->keep = count_known(walker);
+    if (UNLIKELY(python_is_known) && walker->with_python)
+        pass->python = python_record(leaf_sp);
     unwind_pass_walk(pass);
     ref_t frame = insert_walked(pass, leaf_sp);
-    if (walker->kind != TREE_FULL) // has no statements
+    if (!walker->kind.keeps_all) // has no statements
         return frame;
     ref_t edge = tree_edge(walker->arena, walker->tree, pass->statement, 0);
     ref_t node = tree_child(walker->arena, walker->tree, frame, edge);
@@ -334,18 +376,31 @@ static ref_t sample_node(struct unwind_pass *pass, uintptr_t leaf_sp, place_t st
     return tree_unplaced(walker->arena, walker->tree, frame);
 }
 
+// In a bounded tree walks go to the root from now on, as other frames of an interpreter may lead to
+// the same return addresses.
+static void go_to_root(struct walker *walker)
+{
+    lift_marker(walker);
+    walker->whole = 1;
+    walker->count = walker->loose = walker->watched = walker->guess = walker->rest_count = 0;
+}
+
 // Clears all but the cursor, which is for unwind_start*(), and the fields for cuts: clearing these
 // would wait for half a kilobyte of a stack that is in no cache.
 static void begin(struct unwind_pass *pass, struct walker *walker)
 {
+    if (UNLIKELY(java_is_running()) && walker->kind.weighs_edges && !walker->whole &&
+        !walker->in_stub)
+        go_to_root(walker);
     walker->leaf = 0;
     pass->walker = walker;
     pass->low = walker->capacity;
     pass->limit = walker->whole ? 0 : walker->limit;
     pass->rest.valid = false;
     pass->statement = 0;
+    pass->python = 0;
     pass->amount = pass->last_amount = 0;
-    pass->sure = 0;
+    pass->guess = pass->sure = 0;
     pass->keep = 0;
     pass->frozen = pass->unwinding = pass->guessed = pass->on_own_stack = false;
     pass->spliced = pass->joined = pass->met = pass->cut = false;
@@ -358,66 +413,105 @@ ref_t walk_sample(struct walker *walker, const void *ucontext, uint64_t weight)
     begin(&pass, walker);
     const uintptr_t leaf_sp = stack_pointer(ucontext);
     const struct unwind_bounds stack = readable_stack(walker, leaf_sp);
-    if (walker->kind != TREE_FUNCTIONS)
+    if (walker->kind.has_paths)
         expect_walk(walker, ucontext, leaf_sp);
     unwind_start(&pass.cursor, ucontext, stack);
-    if (UNLIKELY(walker->kind == TREE_FUNCTIONS))
+    if (UNLIKELY(!walker->kind.has_paths))
         return function_node(&pass);
     return sample_node(&pass, leaf_sp, pass.cursor.frame.place, weight);
 }
 
-ref_t walk_here(struct walker *walker, uintptr_t pc, uintptr_t sp, uintptr_t bp, uint64_t weight)
+static void begin_at_call(struct unwind_pass *pass, struct walker *walker,
+                          const struct caller_registers *caller)
 {
-    struct unwind_pass pass;
-    begin(&pass, walker);
-    unwind_start_here(&pass.cursor, pc, sp, bp, readable_stack(walker, sp));
-    if (walker->kind == TREE_FUNCTIONS)
-        return function_node(&pass);
-    // The call itself lies before the place that it returns to.
-    return sample_node(&pass, sp, pass.cursor.frame.place - 1, weight);
+    begin(pass, walker);
+    unwind_start_here(&pass->cursor, caller->pc, caller->sp, caller->bp,
+                      readable_stack(walker, caller->sp));
 }
 
-void walk_call(struct walker *walker, uintptr_t pc, uintptr_t sp, uintptr_t bp, uint64_t amount,
+ref_t walk_here(struct walker *walker, const struct caller_registers *caller, uint64_t weight)
+{
+    struct unwind_pass pass;
+    begin_at_call(&pass, walker, caller);
+    if (!walker->kind.has_paths)
+        return function_node(&pass);
+    // The call itself lies before the place that it returns to.
+    return sample_node(&pass, caller->sp, pass.cursor.frame.place - 1, weight);
+}
+
+void walk_call(struct walker *walker, const struct caller_registers *entered, uint64_t amount,
                enum walk_weights weights)
 {
     struct unwind_pass pass;
-    begin(&pass, walker);
-    unwind_start_here(&pass.cursor, pc, sp, bp, readable_stack(walker, sp));
-    if (walker->kind == TREE_FUNCTIONS) {
+    begin_at_call(&pass, walker, entered);
+    if (!walker->kind.has_paths) {
         tree_charge(walker->arena, walker->tree, function_node(&pass), amount);
         return;
     }
-    if (walker->in_stub && stub_abandoned(walker, sp))
+    if (walker->in_stub && stub_abandoned(walker, entered->sp))
         walker->in_stub = 0;
     pass.frozen = walker->in_stub != 0;
     pass.amount = weights == WALK_WEIGH_ALL_NEW ? amount : 0;
     pass.last_amount = amount - pass.amount;
     pass.keep = count_known(walker);
     unwind_pass_walk(&pass);
-    ref_t frame = insert_walked(&pass, sp);
-    if (weights == WALK_WEIGH_LAST || walker->kind == TREE_BOUNDED)
+    ref_t frame = insert_walked(&pass, entered->sp);
+    if (weights == WALK_WEIGH_LAST || walker->kind.weighs_edges)
         tree_charge(walker->arena, walker->tree, frame, amount);
+}
+
+// Until end_change(), samples leave the list alone; those in functions of ours belong to its
+// youngest frame.
+static void begin_change(struct walker *walker, uintptr_t cfa)
+{
+    walker->in_stub = cfa;
+    // The fences keep the compiler from moving changes of the list out of the protected stretch.
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+static void end_change(struct walker *walker)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    walker->in_stub = 0;
+}
+
+// The frames from index `keep` on have ended, the marked one among them.
+static void leave_frames(struct walker *walker, size_t keep)
+{
+    count_ends(walker, keep);
+    marker_lift(&walker->marker);
+    walker->leaf = walker->frames[keep].ra - 1;
+    walker->count = keep;
+    if (!walker->suspended && !walker->unwinding && !program_unwinder_forbids_markers())
+        place_apart(walker, walker->slack);
 }
 
 bool walk_marker_returned(struct marker *marker, uintptr_t cfa)
 {
     struct walker *walker = walk_current;
-    if (!walker || marker != &walker->marker)
+    if (!walker || marker != &walker->marker || walker->abandoned)
         return false;
-    walker->in_stub = cfa;
-    // The fences keep the compiler from moving changes of the list out of the protected stretch.
-    atomic_signal_fence(memory_order_seq_cst);
-    const size_t returned = walker->marked;
-    if (walker->keeps_returns)
-        tree_count(walker->arena, walker->tree, walker->frames[returned].node, 1);
-    marker_lift(marker); // gives the table entry back; the slot was consumed by the return
-    walker->leaf = walker->frames[returned].ra - 1;
-    walker->count = returned;
-    if (!walker->suspended && !walker->unwinding && !program_unwinder_forbids_markers())
-        place_apart(walker, walker->slack);
-    atomic_signal_fence(memory_order_seq_cst);
-    walker->in_stub = 0;
+    begin_change(walker, cfa);
+    leave_frames(walker, walker->marked); // the slot was consumed by the return
+    end_change(walker);
     return true;
+}
+
+void walk_jump(struct walker *walker, uintptr_t goal, const void *frame)
+{
+    if (walker->in_stub || !walker->marker.entry || !walker->keeps_returns ||
+        !unwind_pass_in_bounds(&walker->stack, goal))
+        return;
+    // A handler on a stack of its own is younger than what it has interrupted.
+    size_t keep = walker->count;
+    while (keep > 1 && (walker->frames[keep - 1].slot < goal ||
+                        !unwind_pass_in_bounds(&walker->stack, walker->frames[keep - 1].slot)))
+        keep--;
+    if (keep > walker->marked)
+        return;
+    begin_change(walker, (uintptr_t)frame);
+    leave_frames(walker, keep);
+    end_change(walker);
 }
 
 uintptr_t walk_lift_for_exception(void)
@@ -425,8 +519,11 @@ uintptr_t walk_lift_for_exception(void)
     struct walker *walker = walk_current;
     if (!walker || !walker->marker.entry)
         return 0;
-    uintptr_t truth = marker_truth(walker->marker.slot + 8);
+    const uintptr_t cfa = walker->marker.slot + 8, truth = marker_truth(cfa);
+    begin_change(walker, cfa);
     lift_marker(walker);
+    count_ends(walker, walker->marked); // none of them has a handler
+    end_change(walker);
     return truth;
 }
 

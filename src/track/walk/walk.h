@@ -22,6 +22,7 @@
 #include "tree/tree.h"
 #include "unwind/unwind.h"
 #include <stddef.h>
+#include <sys/types.h>
 
 struct walk_frame {
     uintptr_t slot; // where its return address lies; 0: none
@@ -43,6 +44,8 @@ enum {
     WALK_GAP = 8,      // in the list, its caller is not before it
     // As FRAME_BY_WORDS has it, on the thread's own stack.
     WALK_BY_WORDS = 16,
+    // Of Python, in the frame of C that is next to it in the list and older.
+    WALK_PYTHON = 32,
 };
 
 #define WALK_RESTS 4 // gaps that are remembered
@@ -50,9 +53,9 @@ enum {
 // Where a walk of limited length was cut off, so that later samples can go on from there. It holds
 // as long as the frame below it is on the stack.
 struct walk_rest {
-    struct walk_frame frame; // the first that was too many
-    uintptr_t pc, sp, bp;    // of its caller; pc 0: it has none
-    size_t index;            // in the list: the frame that it called
+    struct walk_frame frame;        // the first that was too many
+    struct caller_registers caller; // pc 0: it has none
+    size_t index;                   // in the list: the frame that it called
     bool valid;
 };
 
@@ -63,42 +66,60 @@ struct walker {
     struct unwind_bounds stack; // the thread's own: where it may reach
     uintptr_t lowest;           // how far down it has reached, as samples saw it
     uint32_t use_marker;
-    uint32_t keeps_returns; // 0: frames count something else
-    uint32_t kind;          // enum tree_kind of the tree
-    uint32_t limit;         // frames that a walk may take; 0: all
-    uint32_t whole;         // of a bounded tree: walks go to the root all the same (insert_path.c)
-    uint32_t suspended;     // > 0: the marker is neither placed nor moved (backtrace() at work)
-    uintptr_t leaf;         // an address in the function of the youngest frame; 0: not known
+    uint32_t keeps_returns;  // 0: frames count something else
+    struct tree_traits kind; // of the tree
+    uint32_t limit;          // frames that a walk may take; 0: all
+    uint32_t whole;          // of a bounded tree: walks go to the root all the same (insert_path.c)
+    uint32_t with_python;    // frames of Python have nodes, too
+    _Atomic uint32_t abandoned; // its recording is over, and its trees are gone
+    uint32_t suspended;         // > 0: the marker is neither placed nor moved (backtrace() at work)
+    uintptr_t leaf;             // an address in the function of the youngest frame; 0: not known
     // program_unwinders.h: an unwinder of the program has asked for a table, from this stack
     // pointer. Set by the thread in normal context, and cleared in its samples; 0: none is at work.
     volatile uintptr_t unwinding;
     struct walk_frame *frames;
     size_t count, capacity;
     size_t marked; // index of the marked frame, while marker.entry is set
+    // frames[0 .. watched) were marked, or older than a frame that was: how often they end is
+    // counted, as those of the others would be by chance.
+    size_t watched;
     // How many frames the marker stays away from the leaf. Each return to it costs as much as a
     // walk of some frames: for events that are more frequent than returns, it shall be rare.
     size_t slack;
     uint32_t serial; // of the marker: changes whenever one is placed; never 0 then
     struct marker marker;
+    size_t guess; // of the list, up to the oldest frame whose caller was guessed; 0: none was
     enum verdict rooted; // how the walk ended that frames[0] comes from
     // The load map's generation at the last sample; 0: its frames are not to be met without a walk.
     uint32_t known_since;
     size_t loose; // how many of the oldest frames have nodes that may be forgotten
-    // The stub is at work for the frame of this CFA (0: no). A sample that sees it must not touch
-    // the list.
+    // The stub, or walk_jump(), is at work for the frame of this CFA (0: no). A sample that sees it
+    // must not touch the list.
     volatile uintptr_t in_stub;
     struct walk_rest rests[WALK_RESTS]; // of gaps in the list, by index
     size_t rest_count;
 };
 
+// A thread's tree and stack, for its tracker.
+struct tracker_place {
+    struct arena *arena;
+    ref_t tree;
+    struct live_stats *stats;
+    pid_t thread;
+    struct unwind_bounds stack;
+};
+
 // A walker for the calling thread. 0 or -errno (no memory). For a bounded tree, set its limit, and
 // without a marker, whether it walks to the root.
-int walk_open(struct walker *walker, struct arena *arena, ref_t tree, struct live_stats *stats,
-              struct unwind_bounds stack, bool use_marker);
+int walk_open(struct walker *walker, const struct tracker_place *place, bool use_marker);
 
 // Takes the marker from the stack and frees the list. Signals must be blocked or the walker out of
 // their reach.
 void walk_close(struct walker *walker);
+
+// The recording is over, and another thread says so: takes the marker from the stack while its
+// thread runs. The walker's memory stays readable until walk_close().
+void walk_abandon(struct walker *walker);
 
 // Continues with another tree, in a sample before the walk: nothing of the last one is known there.
 // Signal-safe.
@@ -109,9 +130,9 @@ void walk_turn_to(struct walker *walker, ref_t tree, struct live_stats *stats);
 // tree; others have no weights of edges).
 ref_t walk_sample(struct walker *walker, const void *ucontext, uint64_t weight);
 
-// The same for a call from the program: pc is where it continues, sp and bp are its values there.
-// In normal context, or a signal's handler that has not interrupted the walker.
-ref_t walk_here(struct walker *walker, uintptr_t pc, uintptr_t sp, uintptr_t bp, uint64_t weight);
+// The same for a call from the program. In normal context, or a signal's handler that has not
+// interrupted the walker.
+ref_t walk_here(struct walker *walker, const struct caller_registers *caller, uint64_t weight);
 
 // How a sample taken at every N-th call weighs the edges of its context (ACCT, section 3.1).
 enum walk_weights {
@@ -120,15 +141,21 @@ enum walk_weights {
                         // instructive
 };
 
-// A sample at a call: the function at pc has just been entered, its return address is at sp. Adds
-// `amount` to the frames that the weights name. In normal context, or a signal's handler.
-void walk_call(struct walker *walker, uintptr_t pc, uintptr_t sp, uintptr_t bp, uint64_t amount,
+// A sample at a call: the function at entered->pc has just been entered, its return address is at
+// entered->sp. Adds `amount` to the frames that the weights name. In normal context, or a signal's
+// handler.
+void walk_call(struct walker *walker, const struct caller_registers *entered, uint64_t amount,
                enum walk_weights weights);
 
 // Takes the marker from the stack, and none is placed until walk_resume(). Nests. For the calling
 // thread's walker, in normal context.
 void walk_suspend(struct walker *walker);
 void walk_resume(struct walker *walker);
+
+// The calling thread jumps to where its stack pointer is `goal`: the frames below it end, and the
+// marker moves to the youngest that stays. In normal context, or a handler of the program's;
+// `frame` is that of the function of ours.
+void walk_jump(struct walker *walker, uintptr_t goal, const void *frame);
 
 // The walker of the calling thread, or NULL. Set by the agent.
 extern __thread struct walker *walk_current;

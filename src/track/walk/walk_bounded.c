@@ -52,8 +52,9 @@ static ref_t parent_in_tree(const struct walker *walker, size_t index)
 static bool holds(const struct walker *walker, size_t index)
 {
     const struct walk_frame *frame = &walker->frames[index];
+    const struct edge edge = {site_in_tree(frame), frame->function};
     return bounded_is(walker->arena, walker->tree, frame->node, parent_in_tree(walker, index),
-                      site_in_tree(frame), frame->function);
+                      &edge);
 }
 
 // True if the frame is on the stack as it was, by its return address.
@@ -154,9 +155,13 @@ static void join(struct unwind_pass *pass, uintptr_t leaf_sp, struct junction *j
 static ref_t enter(struct walker *walker, ref_t parent, const struct walk_frame *frame,
                    uint64_t cost)
 {
-    const ref_t held = walker->count ? walker->frames[walker->count - 1].node : 0;
-    return bounded_enter(walker->arena, walker->tree, parent, site_in_tree(frame), frame->function,
-                         cost, held);
+    const struct bounded_call call = {
+        .site = site_in_tree(frame),
+        .function = frame->function,
+        .cost = cost,
+        .held = walker->count ? walker->frames[walker->count - 1].node : 0,
+    };
+    return bounded_enter(walker->arena, walker->tree, parent, &call);
 }
 
 // Nodes for what is new, from the oldest to the youngest. 0: no room.
@@ -197,8 +202,8 @@ static void rebuild(struct walker *walker, size_t count)
         struct walk_frame *frame = &walker->frames[i];
         if (first)
             frame->flags |= i == first ? WALK_DETACHED | WALK_ADRIFT : WALK_ADRIFT;
-        frame->node = bounded_enter(walker->arena, walker->tree, parent_in_tree(walker, i),
-                                    site_in_tree(frame), frame->function, 0, 0);
+        const struct bounded_call call = {.site = site_in_tree(frame), .function = frame->function};
+        frame->node = bounded_enter(walker->arena, walker->tree, parent_in_tree(walker, i), &call);
     }
     if (walker->loose < first)
         walker->loose = first;
@@ -230,11 +235,11 @@ static void count_walk(struct unwind_pass *pass, const struct junction *junction
 {
     const struct walker *walker = pass->walker;
     const bool joined = pass->met || pass->spliced || pass->cut;
-    enum verdict verdict = pass->verdict;
+    enum verdict verdict = unwind_pass_verdict(pass, junction->keep, false);
     if (joined && is_adrift(walker, junction))
         verdict = VERDICT_DETACHED;
     else if (joined)
-        verdict = walker->rooted == VERDICT_COMPLETE ? VERDICT_MARKER : walker->rooted;
+        verdict = unwind_pass_verdict(pass, junction->keep, true);
     walker->stats->verdicts[verdict]++;
     walker->stats->frames_stack += junction->keep + unwind_pass_walked(pass) - junction->from;
     walker->stats->frames_walked += unwind_pass_walked(pass);
@@ -295,6 +300,10 @@ static void fill_in(struct walker *walker, size_t from, size_t to, const struct 
     for (size_t i = 1; i < walker->rest_count; i++)
         walker->rests[i].index += more;
     walker->count += more;
+    if (walker->guess > to)
+        walker->guess += more;
+    else if (walker->guess > from)
+        walker->guess = 0; // of what was known before
     if (walker->marker.entry && walker->marked >= to)
         walker->marked += more;
     walker->loose = walker->loose > to ? walker->loose + more : from + count;
@@ -357,6 +366,9 @@ static bool take_found(struct unwind_pass *up)
         return false;
     const struct walk_frame *found = walker->frames + up->low + first;
     fill_in(walker, from, index, found, unwind_pass_walked(up) - first);
+    const bool older = walker->guess && walker->guess <= from;
+    if (!older && up->guess && unwind_pass_walked(up) - first >= up->guess)
+        walker->guess = from + unwind_pass_walked(up) - first - up->guess + 1;
     *rest = up->rest;
     rest->index = index;
     if (closed) {
@@ -383,8 +395,9 @@ static __attribute__((noinline)) void mend(struct walker *walker, size_t left)
         return;
     }
     walker->frames[--up.low] = rest->frame;
-    if (rest->pc) {
-        unwind_start_here(&up.cursor, rest->pc, rest->sp, rest->bp,
+    const struct caller_registers *caller = &rest->caller;
+    if (caller->pc) {
+        unwind_start_here(&up.cursor, caller->pc, caller->sp, caller->bp,
                           (struct unwind_bounds){walker->lowest, walker->stack.high});
         unwind_pass_walk(&up);
     }

@@ -11,13 +11,6 @@ static uint32_t capacity_of(const struct bounded *bounded)
     return atomic_load_explicit(&bounded->capacity, memory_order_relaxed);
 }
 
-static void count_nodes(struct bounded *bounded, uint32_t live)
-{
-    bounded->live_nodes = live;
-    // The owner writes; a count for readers that orders nothing, so relaxed.
-    atomic_store_explicit(&bounded->tree.nodes, live + UINT64_C(1), memory_order_relaxed);
-}
-
 static void count_purged(struct bounded *bounded, uint64_t cost)
 {
     // The owner writes; readers want a sum that is right when the owner rests, so relaxed.
@@ -31,17 +24,17 @@ static void count_purged(struct bounded *bounded, uint64_t cost)
 static void leave_age(const struct arena *arena, struct bounded *bounded, ref_t ref,
                       struct node *node)
 {
-    struct links *links = bounded_links(node, BOUNDED_AGE);
+    struct links *links = bounded_links(node);
     if (links->previous == ref)
         return;
     struct node *younger = bounded_node(arena, bounded, links->previous);
     struct node *older = bounded_node(arena, bounded, links->next);
     if (younger)
-        bounded_links(younger, BOUNDED_AGE)->next = links->next;
+        bounded_links(younger)->next = links->next;
     else
         bounded->youngest = links->next;
     if (older)
-        bounded_links(older, BOUNDED_AGE)->previous = links->previous;
+        bounded_links(older)->previous = links->previous;
     else
         bounded->oldest = links->previous;
     links->previous = links->next = ref;
@@ -54,9 +47,9 @@ static void become_youngest(const struct arena *arena, struct bounded *bounded, 
         return;
     leave_age(arena, bounded, ref, node);
     struct node *second = bounded_node(arena, bounded, bounded->youngest);
-    *bounded_links(node, BOUNDED_AGE) = (struct links){0, second ? bounded->youngest : 0};
+    *bounded_links(node) = (struct links){0, second ? bounded->youngest : 0};
     if (second)
-        bounded_links(second, BOUNDED_AGE)->previous = ref;
+        bounded_links(second)->previous = ref;
     else
         bounded->oldest = ref;
     bounded->youngest = ref;
@@ -66,9 +59,9 @@ static void become_oldest(const struct arena *arena, struct bounded *bounded, re
                           struct node *node)
 {
     struct node *second = bounded_node(arena, bounded, bounded->oldest);
-    *bounded_links(node, BOUNDED_AGE) = (struct links){second ? bounded->oldest : 0, 0};
+    *bounded_links(node) = (struct links){second ? bounded->oldest : 0, 0};
     if (second)
-        bounded_links(second, BOUNDED_AGE)->next = ref;
+        bounded_links(second)->next = ref;
     else
         bounded->youngest = ref;
     bounded->oldest = ref;
@@ -118,18 +111,17 @@ static void forget(const struct arena *arena, struct bounded *bounded, ref_t ref
 {
     const ref_t parent_ref = node->parent;
     leave_chain(arena, bounded, ref, node);
-    bounded_leave_lists(arena, bounded, node);
     leave_age(arena, bounded, ref, node);
-    count_purged(bounded, node->value[0]);
+    count_purged(bounded, node->value[BOUNDED_COST]);
     bounded_drop_edge(arena, bounded, node->edge);
     // Free, for readers, before it becomes anything else.
     __atomic_store_n(&node->edge, 0, __ATOMIC_RELEASE);
     node->sibling = bounded->free_node;
     bounded->free_node = ref;
-    count_nodes(bounded, bounded->live_nodes - 1);
+    bounded->live_nodes--;
     struct node *parent = bounded_node(arena, bounded, parent_ref);
     if (parent && parent->child && --parent->child == 0 && parent_ref != bounded->tree.root &&
-        bounded_links(parent, BOUNDED_AGE)->previous == parent_ref)
+        bounded_links(parent)->previous == parent_ref)
         become_oldest(arena, bounded, parent_ref, parent); // it had waited for its children
 }
 
@@ -142,7 +134,7 @@ static bool forget_oldest(const struct arena *arena, struct bounded *bounded, re
         struct node *node = bounded_node(arena, bounded, ref);
         if (!node)
             return false;
-        const ref_t younger = bounded_links(node, BOUNDED_AGE)->previous;
+        const ref_t younger = bounded_links(node)->previous;
         if (node->child) {
             leave_age(arena, bounded, ref, node);
         } else if (ref != held && ref != also_held) {
@@ -160,21 +152,18 @@ static void forget_all(const struct arena *arena, struct bounded *bounded)
     for (uint32_t i = 0; i < bounded->next_node && i < capacity_of(bounded); i++) {
         struct node *node = arena_at(arena, tree_node_in_block(bounded->block, BOUNDED_STRIDE, i));
         if (node->edge)
-            cost += node->value[0];
+            cost += node->value[BOUNDED_COST];
         __atomic_store_n(&node->edge, 0, __ATOMIC_RELAXED);
     }
     ref_t *words = arena_at(arena, bounded->node_slots);
     for (uint32_t i = 0; i < bounded->node_slot_count; i++)
         words[i] = 0;
-    words = arena_at(arena, bounded->lists);
-    for (uint32_t i = 0; i < BOUNDED_ORDERS * BOUNDED_BUCKETS; i++)
-        bounded_store(&words[i], 0);
     bounded_forget_edges(arena, bounded);
     bounded->free_node = bounded->next_node = 0;
     bounded->youngest = bounded->oldest = 0;
     ((struct node *)arena_at(arena, bounded->tree.root))->child = 0;
     count_purged(bounded, cost);
-    count_nodes(bounded, 0);
+    bounded->live_nodes = 0;
 }
 
 // Every node has one edge and there are as many of one as of the other, so where nodes are free,
@@ -255,7 +244,7 @@ static ref_t make_child(const struct arena *arena, struct bounded *bounded, ref_
     node->child = 0;
     for (unsigned i = 0; i < BOUNDED_STRIDE; i++)
         __atomic_store_n(&node->value[i], 0, __ATOMIC_RELAXED);
-    *bounded_links(node, BOUNDED_AGE) = (struct links){ref, ref};
+    *bounded_links(node) = (struct links){ref, ref};
     ref_t *chain = chain_of(arena, bounded, parent_ref, edge);
     node->sibling = *chain;
     *chain = ref;
@@ -267,7 +256,7 @@ static ref_t make_child(const struct arena *arena, struct bounded *bounded, ref_
     struct node_block *block = arena_at(arena, bounded->block);
     if (bounded->next_node > atomic_load_explicit(&block->used, memory_order_relaxed))
         atomic_store_explicit(&block->used, bounded->next_node, memory_order_release);
-    count_nodes(bounded, bounded->live_nodes + 1);
+    bounded->live_nodes++;
     return ref;
 }
 
@@ -296,19 +285,17 @@ static ref_t find_or_make(const struct arena *arena, struct bounded *bounded, re
     return interned ? make_child(arena, bounded, parent_ref, parent, interned) : 0;
 }
 
-ref_t bounded_enter(struct arena *arena, ref_t tree, ref_t parent, place_t site, place_t function,
-                    uint64_t cost, ref_t held)
+ref_t bounded_enter(struct arena *arena, ref_t tree, ref_t parent, const struct bounded_call *call)
 {
     struct bounded *bounded = bounded_at(arena, tree);
-    const struct edge edge = {site, function};
+    const struct edge edge = {call->site, call->function};
     if (!capacity_of(bounded))
         return 0;
-    const ref_t ref = find_or_make(arena, bounded, parent, &edge, held);
+    const ref_t ref = find_or_make(arena, bounded, parent, &edge, call->held);
     if (!ref)
         return 0;
-    struct node *node = arena_at(arena, ref);
-    bounded_weigh(arena, bounded, BOUNDED_BY_EDGE, ref, node, cost);
-    become_youngest(arena, bounded, ref, node);
+    tree_add(arena, ref, BOUNDED_EDGE, call->cost);
+    become_youngest(arena, bounded, ref, arena_at(arena, ref));
     return ref;
 }
 
@@ -331,10 +318,10 @@ void bounded_charge(struct arena *arena, ref_t tree, ref_t ref, uint64_t cost)
     // A node that is free by now (a thread that ends charges where its last sample was) is replaced
     // by the root.
     if (!node || !node->edge || ref == bounded->tree.root) {
-        tree_add(arena, bounded->tree.root, 0, cost);
+        tree_add(arena, bounded->tree.root, BOUNDED_COST, cost);
         return;
     }
-    bounded_weigh(arena, bounded, BOUNDED_BY_COST, ref, node, cost);
+    tree_add(arena, ref, BOUNDED_COST, cost);
     become_youngest(arena, bounded, ref, node);
 }
 
@@ -343,22 +330,41 @@ ref_t bounded_counter(struct arena *arena, ref_t tree, place_t function)
     const ref_t root = bounded_at(arena, tree)->tree.root;
     if (!bounded_begin(arena, tree))
         return root;
-    ref_t node = bounded_enter(arena, tree, root, 0, function, 0, 0);
+    const struct bounded_call call = {.function = function};
+    ref_t node = bounded_enter(arena, tree, root, &call);
     if (!node) {
         bounded_empty(arena, tree);
-        node = bounded_enter(arena, tree, root, 0, function, 0, 0);
+        node = bounded_enter(arena, tree, root, &call);
     }
     return node ? node : root;
 }
 
-bool bounded_is(const struct arena *arena, ref_t tree, ref_t ref, ref_t parent, place_t site,
-                place_t function)
+ref_t bounded_no_child(struct arena *arena, ref_t tree, ref_t parent, ref_t edge)
+{
+    (void)arena, (void)tree, (void)parent, (void)edge;
+    return 0;
+}
+
+ref_t bounded_no_call(struct arena *arena, ref_t tree, ref_t parent, ref_t edge, uint64_t amount)
+{
+    (void)amount;
+    return bounded_no_child(arena, tree, parent, edge);
+}
+
+ref_t bounded_unplaced(struct arena *arena, ref_t tree, ref_t frame)
+{
+    (void)frame;
+    return tree_root(arena, tree);
+}
+
+bool bounded_is(const struct arena *arena, ref_t tree, ref_t ref, ref_t parent,
+                const struct edge *edge)
 {
     const struct bounded *bounded = bounded_at(arena, tree);
     const struct node *node = bounded_node(arena, bounded, ref);
     if (!node || !node->edge || node->parent != parent)
         return false;
-    return node->edge == bounded_find_edge(arena, bounded, site, function);
+    return node->edge == bounded_find_edge(arena, bounded, edge->site, edge->function);
 }
 
 uint32_t bounded_capacity(const struct arena *arena, ref_t tree)

@@ -30,8 +30,7 @@ static uint64_t bytes_for(uint64_t nodes)
     return sizeof(struct node_block) + nodes * (tree_node_bytes(BOUNDED_STRIDE)) +
            nodes * sizeof(struct edge) + round_up(nodes * sizeof(uint32_t)) +
            (uint64_t)edge_slots_for(nodes) * sizeof(ref_t) +
-           (uint64_t)power_of_two(nodes) * sizeof(ref_t) +
-           BOUNDED_ORDERS * BOUNDED_BUCKETS * sizeof(ref_t);
+           (uint64_t)power_of_two(nodes) * sizeof(ref_t);
 }
 
 // The most nodes that, with all they need, are in so many bytes.
@@ -90,13 +89,12 @@ bool bounded_lay_out(struct arena *arena, struct bounded *bounded)
     bounded->edge_slots =
         bounded->edge_uses + (ref_t)(round_up((uint64_t)nodes * sizeof(uint32_t)) / 8);
     bounded->node_slots = bounded->edge_slots + bounded->edge_slot_count / 2;
-    bounded->lists = bounded->node_slots + bounded->node_slot_count / 2;
     struct node_block *block = arena_at(arena, memory);
     block->capacity = nodes;
     block->metrics = BOUNDED_STRIDE;
     struct node_block *first =
         arena_at(arena, atomic_load_explicit(&bounded->tree.first_block, memory_order_relaxed));
-    // Release, both: readers that see the block, or that there are lists, find their heads whole.
+    // Release, both: who sees the block, or its capacity, finds it whole.
     atomic_store_explicit(&first->next, memory, memory_order_release);
     atomic_store_explicit(&bounded->capacity, nodes, memory_order_release);
     return true;
@@ -123,7 +121,6 @@ ref_t bounded_new(struct arena *arena, const struct tree_options *options)
     root->edge = ref + (ref_t)(offsetof(struct bounded, root_edge) / 8);
     atomic_store_explicit(&block->used, 1, memory_order_relaxed);
     bounded->tree.metrics = BOUNDED_TOLD;
-    atomic_store_explicit(&bounded->tree.nodes, 1, memory_order_relaxed);
     // Last and with release: a reader that finds the first block finds a whole tree.
     atomic_store_explicit(&bounded->tree.first_block, first, memory_order_release);
     return ref;

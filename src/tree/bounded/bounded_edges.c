@@ -107,7 +107,7 @@ void bounded_drop_edge(const struct arena *arena, struct bounded *bounded, ref_t
         bounded->live_edges--;
 }
 
-static void tell_readers(struct bounded *bounded)
+static void publish_edges(struct bounded *bounded)
 {
     // The owner writes, readers compare. Release: a reader that sees new contents behind an old
     // reference can see the new number as well.
@@ -124,7 +124,7 @@ static void clear_slots(const struct arena *arena, struct bounded *bounded)
 // All unused edges become free. From the last to the first, so that low ones are taken first.
 void bounded_collect_edges(const struct arena *arena, struct bounded *bounded)
 {
-    tell_readers(bounded);
+    publish_edges(bounded);
     clear_slots(arena, bounded);
     bounded->free_edge = 0;
     bounded->free_edges = 0;
@@ -145,7 +145,7 @@ void bounded_collect_edges(const struct arena *arena, struct bounded *bounded)
 
 void bounded_forget_edges(const struct arena *arena, struct bounded *bounded)
 {
-    tell_readers(bounded);
+    publish_edges(bounded);
     clear_slots(arena, bounded);
     bounded->free_edge = 0;
     bounded->free_edges = bounded->next_edge = bounded->live_edges = 0;

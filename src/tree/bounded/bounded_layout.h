@@ -6,9 +6,9 @@
 //
 //   struct bounded ── first_block ─► [head|root] ─next─► the buffer, taken at the first sample:
 //
-//   [ node_block head | nodes ... | edges ... | uses of edges | edge slots | node slots | lists ]
+//   [ node_block head | nodes ... | edges ... | uses of edges | edge slots | node slots ]
 //
-// A node is a struct node with five values: the two that readers see, and three pairs of links. Its
+// A node is a struct node with three values: the two that readers see, and a pair of links. Its
 // `child` is not a reference but the number of its children, and its `sibling` leads on in the
 // chain of a hash over (parent, edge), or to the next free node. So there is no large fan-out to
 // care for, and what can be forgotten (a node without children) is known at a glance.
@@ -25,11 +25,11 @@
 #include "tree/layout.h"
 
 enum {
-    BOUNDED_STRIDE = 5, // values of a node: its two weights, and links
-    BOUNDED_TOLD = 2,   // of those, for readers
-    BOUNDED_BUCKETS = 256,
-    BOUNDED_AGE = 2, // which pair of links; those before are enum bounded_order
-    BOUNDED_ORDERS = 2,
+    BOUNDED_COST,  // values of a node: the cost of the context itself,
+    BOUNDED_EDGE,  // the weight of the edge that leads to it,
+    BOUNDED_LINKS, // and its neighbours in the list by age
+    BOUNDED_STRIDE,
+    BOUNDED_TOLD = BOUNDED_LINKS, // of those, for readers
 };
 
 struct links {
@@ -51,7 +51,6 @@ struct bounded {
     ref_t edge_uses;                           // uint32_t each
     ref_t edge_slots;                          // open addressing, references of edges
     ref_t node_slots;                          // heads of chains
-    ref_t lists;                               // heads, BOUNDED_BUCKETS for each order
     uint32_t edge_slot_count, node_slot_count; // powers of two
     uint32_t edge_capacity;
     _Atomic uint32_t capacity;
@@ -76,9 +75,9 @@ static inline ref_t bounded_node_units(void)
     return (ref_t)(tree_node_bytes(BOUNDED_STRIDE) / 8);
 }
 
-static inline struct links *bounded_links(struct node *node, unsigned which)
+static inline struct links *bounded_links(struct node *node)
 {
-    return (struct links *)&node->value[BOUNDED_ORDERS + which];
+    return (struct links *)&node->value[BOUNDED_LINKS];
 }
 
 // The node behind a reference of the writer's own; NULL where the program has scribbled over it.
@@ -107,22 +106,7 @@ static inline bool bounded_is_whole(const struct arena *arena, const struct boun
            arena_find(arena, bounded->edge_slots,
                       (uint64_t)bounded->edge_slot_count * sizeof(ref_t)) &&
            arena_find(arena, bounded->node_slots,
-                      (uint64_t)bounded->node_slot_count * sizeof(ref_t)) &&
-           arena_find(arena, bounded->lists, BOUNDED_ORDERS * BOUNDED_BUCKETS * sizeof(ref_t));
-}
-
-static inline void bounded_store(ref_t *word, ref_t value)
-{
-    __atomic_store_n(word, value, __ATOMIC_RELAXED);
-}
-
-// Four lists to a power of two; as the buckets of live_bucket().
-static inline unsigned bounded_bucket(uint64_t weight)
-{
-    if (weight < 4)
-        return (unsigned)weight;
-    unsigned power = 63 - (unsigned)__builtin_clzll(weight);
-    return (power - 1) * 4 + (unsigned)(weight >> (power - 2) & 3);
+                      (uint64_t)bounded->node_slot_count * sizeof(ref_t));
 }
 
 static inline uint32_t bounded_mix(uint64_t value)
@@ -132,12 +116,6 @@ static inline uint32_t bounded_mix(uint64_t value)
 
 // bounded_buffer.c: takes the buffer from the arena. False if there is no room, now and later.
 bool bounded_lay_out(struct arena *arena, struct bounded *bounded);
-
-// bounded_order.c: adds to a weight, and keeps the node in the list of its weight. A node of weight
-// 0 is in none.
-void bounded_weigh(const struct arena *arena, struct bounded *bounded, enum bounded_order order,
-                   ref_t ref, struct node *node, uint64_t amount);
-void bounded_leave_lists(const struct arena *arena, struct bounded *bounded, struct node *node);
 
 // bounded_edges.c: the edge, interned; 0 when there is no room. `use` and `drop` count its nodes.
 ref_t bounded_edge(const struct arena *arena, struct bounded *bounded, place_t site,

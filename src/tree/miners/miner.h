@@ -53,7 +53,7 @@ struct lossy {
 
 struct sticky {
     uint64_t charged; // N, less what hooks have counted since it was summed up
-    uint64_t told;    // events since then
+    uint64_t counted; // events since then
     uint64_t items;   // 1/epsilon * ln(1/(phi * delta))
     uint64_t rate;    // one in so many is taken
     uint64_t skip;    // events until one is

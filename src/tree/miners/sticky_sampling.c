@@ -69,8 +69,8 @@ void sticky_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t r
         miner_add_excess(miner, 0 - (counted ? missed : amount));
     }
     // As often as a scan of M costs no more than one per event.
-    if (++sticky->told > miner->count + MINER_FIRST) {
-        sticky->told = 0;
+    if (++sticky->counted > miner->count + MINER_FIRST) {
+        sticky->counted = 0;
         sticky->charged = miner_sum_up(arena, miner);
     }
     // The first 2t at rate 1, the next 2t at 2, 4t at 4, and so on.

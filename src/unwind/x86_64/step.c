@@ -74,6 +74,13 @@ bool arch_follows_call(const unsigned char *start, const unsigned char *end)
     return false;
 }
 
+uintptr_t arch_call_target(const unsigned char *end)
+{
+    int32_t distance;
+    memcpy(&distance, end - sizeof distance, sizeof distance);
+    return end[-5] == 0xe8 ? (uintptr_t)end + (uintptr_t)(intptr_t)distance : 0;
+}
+
 bool arch_is_sigreturn(const unsigned char *code, size_t bytes)
 {
     // mov $15, %rax (or %eax); syscall
@@ -223,4 +230,12 @@ void arch_repeat_call(void *ucontext, long number)
     greg_t *registers = ((ucontext_t *)ucontext)->uc_mcontext.gregs;
     registers[REG_RAX] = number;
     registers[REG_RIP] = registers[REG_RCX] - SYSTEM_CALL_BYTES;
+}
+
+// libc keeps it disguised.
+uintptr_t arch_jump_goal(const void *buffer)
+{
+    uintptr_t guard, goal = ((const uintptr_t *)buffer)[6];
+    __asm__("movq %%fs:0x30, %0" : "=r"(guard));
+    return (goal >> 17 | goal << 47) ^ guard;
 }

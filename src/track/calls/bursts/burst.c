@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "track/calls/bursts/burst.h"
-#include "base/kernel.h"
 #include "base/lock.h"
 #include "base/now.h"
-#include "base/signal_mask.h"
+#include "base/system/kernel.h"
+#include "base/system/signal_mask.h"
 #include "patch/entries/entries.h"
 #include <signal.h>
 #include <stdatomic.h>
@@ -29,21 +29,23 @@ struct relay_cells {
 };
 __attribute__((visibility("hidden"), aligned(16))) __thread struct relay_cells burst_cells;
 
-// The thread that takes the turn may begin or end a burst; others go on. The fields below go with
+// The thread that takes the turn may begin or end a burst; others go on. All but the lock goes with
 // it.
-static struct lock turn;
-static _Atomic bool running;             // relaxed: a thread that sees it late is one call late
-static const struct calls_thread *owner; // its tick began the burst
-static uint64_t random_state = UINT64_C(0x9e3779b97f4a7c15);
-// Changed by who has the turn; anyone compares. Relaxed: a thread that sees it late joins late.
-static _Atomic uint32_t number;
+static struct {
+    struct lock turn;
+    _Atomic bool running;             // relaxed: a thread that sees it late is one call late
+    const struct calls_thread *owner; // its tick began the burst
+    uint64_t random_state;
+    // Changed by who has the turn; anyone compares. Relaxed: a thread that sees it late joins late.
+    _Atomic uint32_t number;
+} bursting = {.random_state = UINT64_C(0x9e3779b97f4a7c15)};
 
 static uint64_t next_random(void)
 {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
+    bursting.random_state ^= bursting.random_state << 13;
+    bursting.random_state ^= bursting.random_state >> 7;
+    bursting.random_state ^= bursting.random_state << 17;
+    return bursting.random_state;
 }
 
 static uint64_t nanoseconds(const struct timespec *time)
@@ -79,12 +81,12 @@ static uint64_t cpu_time(void)
 
 bool burst_hold(void)
 {
-    return !lock_take(&turn);
+    return !lock_take(&bursting.turn);
 }
 
 void burst_release(void)
 {
-    lock_release(&turn);
+    lock_release(&bursting.turn);
 }
 
 // The program's handlers may call, and ticks come, and some leave by a jump: not now.
@@ -142,7 +144,7 @@ void burst_start(const struct burst_options *options)
                                   .turning_ns = shortest(try_turning, TRIAL_TURNS) / TRIAL_TURNS};
     const uint64_t end = time_of(CLOCK_MONOTONIC);
     paces.tick_ps = (end - begin) * 1024 * 1000 / (burst_clock() - ticks + 1) + 1;
-    random_state ^= end << 20;
+    bursting.random_state ^= end << 20;
     for (unsigned i = 0; i < 8; i++) // until all bits depend on the seed
         next_random();
     const char *const here = __builtin_thread_pointer();
@@ -195,9 +197,9 @@ static uint64_t begin_burst(struct calls_thread *calls, const void *ucontext, ui
         return 0;
     }
     calls->pace.factor = factor;
-    owner = calls;
-    running = true;
-    const uint32_t burst = 1 + atomic_fetch_add_explicit(&number, 1, memory_order_relaxed);
+    bursting.owner = calls;
+    bursting.running = true;
+    const uint32_t burst = 1 + atomic_fetch_add_explicit(&bursting.number, 1, memory_order_relaxed);
     calls_switch(true);
     const uint64_t then = cpu_time();
     calls->pace.lost += then - now; // our own work stands for nothing
@@ -206,31 +208,31 @@ static uint64_t begin_burst(struct calls_thread *calls, const void *ucontext, ui
 
 static void end_burst(void)
 {
-    running = false;
+    bursting.running = false;
     calls_switch(false);
 }
 
 void burst_after_fork(void)
 {
-    owner = NULL;
+    bursting.owner = NULL;
     burst_cells.burst = PACE_PASS;
-    lock_break(&turn);
+    lock_break(&bursting.turn);
 }
 
 // In a burst: when the thread's clock is to tick again. 0: the burst is over.
 static uint64_t go_on(struct calls_thread *calls, uint64_t now)
 {
     struct pace *pace = &calls->pace;
-    const uint32_t current = atomic_load_explicit(&number, memory_order_relaxed);
+    const uint32_t current = atomic_load_explicit(&bursting.number, memory_order_relaxed);
     if (calls->burst_seen != current) {
         calls->burst_seen = current;
         calls->burst_ticks = 0;
     }
-    const bool mine = calls == owner, late = ++calls->burst_ticks > LATE_TICKS;
+    const bool mine = calls == bursting.owner, late = ++calls->burst_ticks > LATE_TICKS;
     const uint64_t wait =
         pace->burst == current ? pace_tick(pace, &paces, now, &burst_cells.burst) : 0;
     calls->amount = pace->amount;
-    if (!owner || (mine && !wait) || late)
+    if (!bursting.owner || (mine && !wait) || late)
         return 0;
     return wait ? wait : bursts.length_ns;
 }
@@ -254,13 +256,13 @@ static uint64_t rest(struct calls_thread *calls, const void *ucontext, uint64_t 
 
 uint64_t burst_tick(struct calls_thread *calls, const void *ucontext)
 {
-    if (!lock_try(&turn))
+    if (!lock_try(&bursting.turn))
         return bursts.length_ns;
     const uint64_t now = cpu_time();
     uint64_t wait = 0;
-    if (running && !(wait = go_on(calls, now)))
+    if (bursting.running && !(wait = go_on(calls, now)))
         end_burst();
-    if (!running)
+    if (!bursting.running)
         wait = rest(calls, ucontext, now);
     burst_release();
     return wait > SHORTEST_NS ? wait : SHORTEST_NS;
@@ -274,9 +276,9 @@ void burst_follows(struct calls_thread *calls)
 // The thread is through with its part: if it has begun the burst, that ends.
 static void leave_burst(const struct calls_thread *calls)
 {
-    if (!lock_try(&turn))
+    if (!lock_try(&bursting.turn))
         return; // the next tick will see to it
-    if (running && owner == calls)
+    if (bursting.running && bursting.owner == calls)
         end_burst();
     burst_release();
 }
@@ -295,8 +297,8 @@ static void quieten(uintptr_t back)
 {
     uint64_t mask = 0;
     block_signals(true, &mask);
-    if (lock_try(&turn)) {
-        if (!running)
+    if (lock_try(&bursting.turn)) {
+        if (!bursting.running)
             calls_quieten(back);
         burst_release();
     }
@@ -305,13 +307,13 @@ static void quieten(uintptr_t back)
 
 bool burst_rests(struct calls_thread *calls, uintptr_t back)
 {
-    if (atomic_load_explicit(&running, memory_order_relaxed))
+    if (atomic_load_explicit(&bursting.running, memory_order_relaxed))
         return false;
     burst_cells.rest = calls_to_pass();
     // A handler that comes in between is met in our place, at worst.
     struct suspect *suspect =
         &calls->suspects[(uint32_t)back * UINT32_C(2654435769) >> SUSPECT_SHIFT];
-    const uint32_t last = atomic_load_explicit(&number, memory_order_relaxed);
+    const uint32_t last = atomic_load_explicit(&bursting.number, memory_order_relaxed);
     if (suspect->back != (uint32_t)back || last - suspect->burst > 1)
         *suspect = (struct suspect){.back = (uint32_t)back, .burst = last};
     if (++suspect->times >= OFTEN) {
@@ -325,8 +327,8 @@ bool burst_passes(struct calls_thread *calls)
 {
     const struct pace *pace = &calls->pace;
     return (pace->state == PACE_PASSING || pace->state == PACE_LEADING) &&
-           atomic_load_explicit(&running, memory_order_relaxed) &&
-           pace->burst == atomic_load_explicit(&number, memory_order_relaxed) &&
+           atomic_load_explicit(&bursting.running, memory_order_relaxed) &&
+           pace->burst == atomic_load_explicit(&bursting.number, memory_order_relaxed) &&
            pace_lap(&calls->pace, burst_clock(), &burst_cells.burst);
 }
 
@@ -334,9 +336,9 @@ bool burst_meets(struct calls_thread *calls)
 {
     uint64_t mask = 0;
     block_signals(true, &mask);
-    const bool follows =
-        pace_meet(&calls->pace, &paces, atomic_load_explicit(&number, memory_order_relaxed),
-                  cpu_time(), &burst_cells.burst);
+    const bool follows = pace_meet(&calls->pace, &paces,
+                                   atomic_load_explicit(&bursting.number, memory_order_relaxed),
+                                   cpu_time(), &burst_cells.burst);
     calls->amount = calls->pace.amount;
     if (calls->pace.state == PACE_RESTING)
         leave_burst(calls);
@@ -392,7 +394,7 @@ void burst_start_window(bool open)
 
 void burst_tick_window(struct calls_thread *calls, const void *ucontext, bool open)
 {
-    if (!lock_try(&turn))
+    if (!lock_try(&bursting.turn))
         return;
     // The clock runs before the first entries are written.
     if (current_window() != NO_WINDOW && open != (current_window() == WINDOW_OPEN)) {

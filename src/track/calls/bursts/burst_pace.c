@@ -8,7 +8,7 @@
 #define LEAST_LAP 4 // calls in a lap, at first;
 #define MOST_LAP 256
 #define SHORT_LAP 1500    // twice as many, if it took no more ticks
-#define TELLING_NS 20     // the time for noting a lap
+#define LAP_END_NS 20     // the time for noting a lap
 #define ADDED_PART 10     // of a burst's length, following may add to the program's time;
 #define MOST_ADDED_PART 4 // and so much, if the window had fewer calls than this else:
 #define LEAST_CALLS 8000
@@ -82,7 +82,7 @@ static void pass(struct pace *pace, const struct pace_options *options, uint64_t
     pace->passed = 0;
     pace->to_moment = to_ticks(options, options->length_ns / MOMENT_PART * 1000);
     pace->call_ticks = to_ticks(options, options->passing_ps * 1024);
-    pace->telling_ticks = to_ticks(options, TELLING_NS * 1000);
+    pace->lap_end_ticks = to_ticks(options, LAP_END_NS * 1000);
     *cell = (int64_t)pace->lap_calls - 1;
 }
 
@@ -109,7 +109,7 @@ static uint64_t less(uint64_t whole, uint64_t added)
 
 static void time_lap(struct pace *pace, uint64_t ticks)
 {
-    const uint64_t added = (pace->lap_calls * pace->call_ticks >> 10) + pace->telling_ticks,
+    const uint64_t added = (pace->lap_calls * pace->call_ticks >> 10) + pace->lap_end_ticks,
                    native = less(ticks, added);
     // If it comes too soon for that, the clock's next tick is the moment.
     if (pace->state == PACE_PASSING && pace->to_moment && pace->to_moment < native &&
@@ -136,9 +136,9 @@ bool pace_lap(struct pace *pace, uint64_t ticks, int64_t *cell)
 }
 
 // The native time between calls that pass, without that of relays and of noting laps.
-static uint64_t native_ps(const struct pace_options *options, uint64_t each_ps, uint64_t telling_ps)
+static uint64_t native_ps(const struct pace_options *options, uint64_t each_ps, uint64_t lap_end_ps)
 {
-    return most(less(each_ps, options->passing_ps + telling_ps), 1);
+    return most(less(each_ps, options->passing_ps + lap_end_ps), 1);
 }
 
 // Laps are timed by a clock that runs on while others have the processor.
@@ -165,7 +165,7 @@ static uint64_t last_laps_ps(const struct pace *pace, const struct pace_options 
         calls += lap->passed - before->passed;
         count++;
     }
-    return calls ? native_ps(options, sum / calls, count * TELLING_NS * 1000 / calls) : 0;
+    return calls ? native_ps(options, sum / calls, count * LAP_END_NS * 1000 / calls) : 0;
 }
 
 // The native time of each call that has passed; 0: none. The rest of the time was not the
@@ -179,7 +179,7 @@ static uint64_t all_laps_ps(struct pace *pace, const struct pace_options *option
                    // The time beyond is the clock's own.
         passed = pace->alarm && pace->state == PACE_PASSING ? least(whole, pace->alarm) : whole,
                    each = calls ? native_ps(options, passed * 1000 / calls,
-                                            pace->laps * TELLING_NS * 1000 / calls)
+                                            pace->laps * LAP_END_NS * 1000 / calls)
                                 : 0;
     pace->lost += whole - least(calls ? each * calls / 1000 : passed, whole);
     return each;

@@ -83,7 +83,7 @@ struct pace {
     bool ticked;                         // it did
     uint64_t to_moment;                  // that is left until T: native ticks
     uint64_t call_ticks;                 // added to a call by a relay: parts of 1024
-    uint64_t telling_ticks;              // and telling of a lap to that
+    uint64_t lap_end_ticks;              // and telling of a lap to that
     uint64_t lap_left;                   // until the window opens
     struct pace_lap lap[PACE_KEPT_LAPS]; // the last ones
     uint64_t first_lap_end;

@@ -4,8 +4,8 @@
 
 // Every N-th call takes a stack sample (ACCT): the same entries as the calls tracker's, but the
 // hook only counts down, and the walk tracker finds the context. One counter per thread, or one per
-// function (those decay: they are halved every so often, so that functions that were busy long ago
-// do not fire).
+// function (those decay: they are halved with time, so that functions that were busy long ago do
+// not fire).
 
 #include "track/calls/hook_stack.h"
 #include "track/walk/walk.h"
@@ -15,9 +15,9 @@
 struct trigger_thread {
     // The hook's own: call_trigger_x86_64.S knows where these lie.
     int64_t left;            // 0: calls until the next sample, of one counter for all functions
-    uint64_t threshold;      // 8: of the counters of functions; 0: the one counter is used
+    int64_t threshold;       // 8: of the counters of functions; 0: the one counter is used
     struct hook_stack stack; // 16
-    uint32_t functions[TRIGGER_FUNCTIONS]; // 48: counts by a hash of the function
+    int32_t functions[TRIGGER_FUNCTIONS]; // 48: counts by a hash of the function
     struct walker *walker;
     uint64_t period;
     uint64_t random;  // state; 0: the period is always the same

@@ -31,15 +31,14 @@ trigger_enter:
     movl 48(%rdi, %rax, 4), %ecx
     incl %ecx
     cmpl 8(%rdi), %ecx
-    jae 4f
+    jge 4f
     movl %ecx, 48(%rdi, %rax, 4)
     RESTORE %rcx
     RESTORE %rax
     RESTORE %rdi
     ret
     .cfi_adjust_cfa_offset 24
-4:  movl $0, 48(%rdi, %rax, 4)
-    RESTORE %rcx
+4:  RESTORE %rcx
     RESTORE %rax
 5:  SAVE %rsi
     SAVE %rax

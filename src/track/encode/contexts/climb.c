@@ -40,7 +40,7 @@ void encode_restore_state(struct encode_thread *thread, const struct encode_save
         context->stack[kept->depth - 1] = kept->top;
 }
 
-// What a call has done to the state, if anything. False: it is not known.
+// Undoes the effect of a call on the state, if there is one. False: it is not known.
 static bool undo(struct encode_thread *thread, uintptr_t return_address,
                  struct encode_climbed *climbed)
 {
@@ -71,7 +71,7 @@ static bool climb_frame(struct encode_thread *thread, struct unwind_cursor *curs
         encode_is_unwinder(left))
         return false;
     climbed->frames++;
-    // What the agent has called was called from where the agent was.
+    // A callee of the agent was called from where the agent was.
     if (!unmarkable_is_agent(left->function))
         climbed->function[climbed->count++] = left->function;
     else if (climbed->count == 0)
@@ -84,11 +84,14 @@ bool encode_climb_on(struct encode_thread *thread, struct unwind_cursor *cursor,
                      struct encode_climbed *climbed, unsigned least)
 {
     for (;;) {
-        const bool quiet = encode_is_leaf(cursor->frame.function);
-        const bool untold = !quiet && encode_lacks_number(thread, cursor->frame.function);
-        if (climbed->frames >= least && !quiet && !untold)
+        const place_t function = cursor->frame.function;
+        bool leaf = encode_is_leaf(function);
+        const bool lacks_number = !leaf && encode_lacks_number(thread, function);
+        // Of code without a table, only leaf functions have the number of who has called them.
+        leaf |= !lacks_number && place_offset(function) == PLACE_OFFSET_UNKNOWN;
+        if (climbed->frames >= least && !leaf && !lacks_number)
             return true;
-        climbed->outside |= untold;
+        climbed->outside |= lacks_number;
         if (!climb_frame(thread, cursor, climbed))
             return false;
     }

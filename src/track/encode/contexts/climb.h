@@ -17,7 +17,7 @@ struct encode_saved_state { // of the state of a thread: what undoing one call m
 
 struct encode_climbed { // from a sample to the function whose number it is, youngest first
     unsigned frames;    // of the stack
-    bool outside;       // some are not of quiet functions
+    bool outside;       // some are not of leaf functions
     unsigned count;     // of these, without those of the agent
     place_t site[ENCODE_CLIMBED], function[ENCODE_CLIMBED];
     unsigned undone; // calls: the state is that of the oldest one's caller for the moment
@@ -31,11 +31,11 @@ bool encode_climb(struct encode_thread *thread, struct unwind_cursor *cursor,
 bool encode_climb_on(struct encode_thread *thread, struct unwind_cursor *cursor,
                      struct encode_climbed *climbed, unsigned least); // from where it is
 void encode_climb_down(struct encode_thread *thread, struct encode_climbed *climbed);
-// The node of the quiet function, from that of its caller's frame; 0: no memory.
+// The node of the leaf function, from that of its caller's frame; 0: no memory.
 ref_t encode_insert_climbed(const struct encode_climbed *climbed, struct walker *walker,
                             ref_t node);
 
-// What a call has done to the state, undone: its return address lies in a stub. False: it does not.
+// Undoes the effect of a call on the state: its return address lies in a stub. False: it does not.
 bool encode_undo_call(struct encode_thread *thread, const struct stub_place *place);
 void encode_save_state(const struct encode_thread *thread, struct encode_saved_state *kept);
 void encode_restore_state(struct encode_thread *thread, const struct encode_saved_state *kept);

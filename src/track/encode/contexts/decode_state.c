@@ -5,6 +5,7 @@
 #include "track/encode/sites/open_functions.h"
 #include "track/encode/threads/epoch.h"
 #include "track/encode/threads/lock.h"
+#include "track/encode/threads/state_from_stack.h"
 
 bool encode_decode_state(struct encode_thread *thread, place_t place)
 {
@@ -19,8 +20,8 @@ bool encode_decode_state(struct encode_thread *thread, place_t place)
     if (count < 0)
         return false;
     thread->path_count = (uint32_t)count;
-    // What changes nothing may have led here in several ways, of which one is told; and if not all
-    // of them are known, by another one.
+    // Silent edges may have led here in several ways, of which one is decoded; and if not all of
+    // them are known, by another one.
     for (uint32_t i = ENCODE_FRAMES - thread->path_count; i < ENCODE_FRAMES; i++) {
         const struct graph_edge *edge = graph_edge(&encode.graph, thread->path[i]);
         if (edge->kind == EDGE_SILENT_CALL || encode_is_reached_unseen(edge->callee) ||
@@ -31,19 +32,19 @@ bool encode_decode_state(struct encode_thread *thread, place_t place)
     // one of them meanwhile.
     atomic_thread_fence(memory_order_acquire);
     return !atomic_load_explicit(&encode.invalidated, memory_order_acquire) &&
-           !encode_is_behind(thread) && !thread->state->doubt;
+           !encode_is_behind(thread) && thread->state->validity == STATE_VALID;
 }
 
-// Now and then: whether the next hook shall encode anew. What that costs is weighed there.
+// Now and then: whether the next hook shall encode anew. reencode_policy_decide() weighs the cost of that.
 static void decide(void)
 {
     struct policy_counters counters = encode.policy_counters;
-    if (counters.observed.samples % 32 != 0 && !encode.restless)
+    if (counters.observed.samples % 32 != 0 && !encode.reencode_always)
         return;
     counters.edges = encode.graph.edge_count;
     counters.nanoseconds = UINT64_MAX;
     const enum reencode reason =
-        encode.restless ? REENCODE_EDGES : policy_decide(&encode.policy, &counters);
+        encode.reencode_always ? REENCODE_EDGES : reencode_policy_decide(&encode.policy, &counters);
     atomic_store_explicit(&encode.wanted, reason, memory_order_relaxed);
     if (reason != REENCODE_NOT)
         encode_take_slow_path(&encode_state);
@@ -55,7 +56,7 @@ void encode_observe(struct encode_thread *thread)
     uint32_t shared = paths_share(path, thread->path_count, thread->before, thread->before_count);
     if (!encode_try_lock())
         return;
-    observe_path(&encode.graph, &encode.numbering, path, thread->path_count, shared, 1,
+    observe_path(&encode.graph, &encode.numbering, path + shared, thread->path_count - shared,
                  &encode.policy_counters.observed);
     for (uint32_t i = shared; i < thread->path_count; i++)
         thread->before[i] = path[i];
@@ -92,4 +93,43 @@ bool encode_compare(struct encode_thread *thread, uint32_t skipped)
             return false;
     }
     return true;
+}
+
+// Counts what it finds if the number was not computed from the walk just now.
+static bool says_the_same(struct encode_thread *thread, place_t function, bool counts)
+{
+    const bool decoded = encode_decode_state(thread, function);
+    const bool same = decoded && encode_compare(thread, 0);
+    if (counts) {
+        const bool judged = decoded && encode_is_comparable(thread);
+        encode_count(&encode.counts->verified, judged);
+        encode_count(&encode.counts->mismatches, judged && !same);
+        encode_count(&encode.counts->undecoded, !decoded);
+    }
+    return same;
+}
+
+bool encode_confirm(struct encode_thread *thread, struct unwind_cursor *cursor,
+                    enum confirm_how how)
+{
+    const place_t function = cursor->frame.function;
+    const uintptr_t sp = cursor->sp;
+    bool same = false;
+    if (!encode_walk(thread, cursor) ||
+        thread->obstacles & (OBSTACLE_SIGNAL | OBSTACLE_GAP | OBSTACLE_UNWINDER))
+        return false;
+    if (thread->jumping)
+        thread->jumping = !encode_has_landed(thread);
+    thread->busy = false; // we are, and nobody else
+    if (how == CONFIRM_OR_MEND &&
+        (thread->state->validity != STATE_VALID || encode_is_behind(thread)))
+        encode_resync(thread, 0);
+    if (encode_is_sound(thread, sp) && encode_pushes_match(thread))
+        same = says_the_same(thread, function, true);
+    if (!same && how == CONFIRM_OR_MEND) {
+        encode_resync(thread, 0);
+        same = encode_is_sound(thread, sp) && says_the_same(thread, function, false);
+    }
+    thread->busy = true;
+    return same;
 }

@@ -6,28 +6,10 @@
 #include "track/walk/unmarkable.h"
 #include "track/walk/unwind_pass.h"
 
-// How the thread came to the function that its numbers begin with: all paths have that in common.
-// `node` is where a walk has placed the sample whose frames are in thread->frames.
-void encode_learn_above(struct encode_thread *thread, const struct walker *walker, ref_t node)
+static ref_t child(struct walker *walker, ref_t node, place_t site, place_t function)
 {
-    const struct arena *arena = walker->arena;
-    const ref_t root = tree_root(arena, walker->tree);
-    if (thread->above_tree == walker->tree)
-        return;
-    if (walker->kind == TREE_FULL) // it has a statement below the frame
-        node = ((const struct node *)arena_at(arena, node))->parent;
-    for (uint32_t i = 0; i < thread->count && node && node != root; i++)
-        node = ((const struct node *)arena_at(arena, node))->parent;
-    uint32_t count = 0;
-    for (; node && node != root && count < ENCODE_ABOVE; count++) {
-        const struct node *frame = arena_at(arena, node);
-        thread->above[count] = tree_node_edge(frame);
-        node = frame->parent;
-    }
-    if (node != root)
-        return;
-    thread->above_count = count;
-    thread->above_tree = walker->tree;
+    const ref_t edge = tree_edge(walker->arena, walker->tree, site, function);
+    return tree_child(walker->arena, walker->tree, node, edge);
 }
 
 ref_t encode_insert_path(struct encode_thread *thread, struct walker *walker)
@@ -36,27 +18,25 @@ ref_t encode_insert_path(struct encode_thread *thread, struct walker *walker)
     const uint32_t count = path_to_walk(&encode.graph, path, thread->path_count, thread->walked);
     ref_t node = tree_root(walker->arena, walker->tree);
     for (uint32_t i = thread->above_count; i-- > 0 && node;)
-        node = tree_child(walker->arena, walker->tree, node, thread->above[i]);
-    for (uint32_t i = 0; i < count && node; i++) {
-        const struct walked *frame = &thread->walked[i];
-        const ref_t edge = tree_edge(walker->arena, walker->tree, frame->site, frame->function);
-        node = tree_child(walker->arena, walker->tree, node, edge);
-    }
+        node = child(walker, node, thread->above[i].site, thread->above[i].function);
+    for (uint32_t i = 0; i < count && node; i++)
+        node = child(walker, node, thread->walked[i].site, thread->walked[i].function);
     return node;
 }
 
-// One frame that was left, towards the root. What the agent called was called from where that was.
+// One frame that was left, towards the root. A frame of the agent gives its site to the frame that
+// it called.
 static bool add_above(struct encode_thread *thread, uint32_t *count,
                       const struct unwind_frame *left, place_t site)
 {
     if (unmarkable_is_agent(left->function)) {
         if (*count)
-            thread->above_frames[*count - 1].site = site;
+            thread->above[*count - 1].site = site;
         return true;
     }
     if (*count == ENCODE_ABOVE)
         return false;
-    thread->above_frames[(*count)++] = (struct edge){site, left->function};
+    thread->above[(*count)++] = (struct edge){site, left->function};
     return true;
 }
 
@@ -92,7 +72,6 @@ ref_t encode_insert_bounded(struct encode_thread *thread, struct walker *walker,
         room =
             unwind_pass_tell(&pass, thread->walked[frames].site, thread->walked[frames].function);
     for (uint32_t i = 0; i < thread->above_count && room; i++)
-        room =
-            unwind_pass_tell(&pass, thread->above_frames[i].site, thread->above_frames[i].function);
+        room = unwind_pass_tell(&pass, thread->above[i].site, thread->above[i].function);
     return room ? unwind_pass_insert_path(&pass) : 0;
 }

@@ -16,11 +16,6 @@
 #include "unwind/arch.h"
 #include "unwind/stack.h"
 
-static struct encode_memo *memo_of(struct encode_thread *thread, uint64_t key)
-{
-    return &thread->memo[key % ENCODE_CACHE];
-}
-
 static ref_t node_of_statement(struct walker *walker, ref_t frame, place_t statement)
 {
     ref_t edge = tree_edge(walker->arena, walker->tree, statement, 0);
@@ -52,7 +47,7 @@ static bool undo_stub(const struct encode_thread *thread, const struct stub_plac
     return word >= 0;
 }
 
-// What is wrong with the moment, if anything: then the number says nothing of the stack.
+// Whether something is wrong with the moment: then the number says nothing of the stack.
 static bool is_outside(const struct encode_thread *thread, const struct unwind_cursor *cursor,
                        uintptr_t pc)
 {
@@ -60,10 +55,10 @@ static bool is_outside(const struct encode_thread *thread, const struct unwind_c
 }
 
 // The state was wrong, or the stack is one that numbers cannot tell: what the stack says holds.
-static void heal(struct encode_thread *thread)
+static void recompute_state(struct encode_thread *thread)
 {
-    // What a hook has done to the state already, the stack does not tell.
-    if (thread->has_signal || thread->has_gap || thread->has_hook || thread->in_stub ||
+    // The stack does not tell what a hook has done to the state already.
+    if (thread->obstacles & (OBSTACLE_SIGNAL | OBSTACLE_GAP | OBSTACLE_HOOK) || thread->in_stub ||
         !encode_try_lock())
         return;
     encode_resync(thread, 0);
@@ -78,8 +73,8 @@ static bool has_landed(struct encode_thread *thread, struct unwind_cursor cursor
     return encode_walk(thread, &cursor) && encode_has_landed(thread);
 }
 
-// A sample was told, so many frames from where it was.
-static void count_told(const struct encode_climbed *climbed, bool further)
+// A sample was decoded, so many frames from where it was.
+static void count_decoded(const struct encode_climbed *climbed, bool further)
 {
     struct live_encode *counts = encode.counts;
     encode_count(further               ? &counts->climbed
@@ -102,11 +97,11 @@ static ref_t ancestor(const struct walker *walker, ref_t node, unsigned frames)
     return node;
 }
 
-// What numbers say of a walked stack.
+// The answer of the numbers about a walked stack.
 struct finding {
     bool decoded, same;
     place_t function; // of the frame whose number it is
-    uint64_t id, key;
+    uint64_t key;
     unsigned least; // frames to be climbed at any rate
 };
 
@@ -114,8 +109,7 @@ static void ask_number(struct encode_thread *thread, const struct unwind_cursor 
                        const struct encode_climbed *climbed, bool walked, struct finding *finding)
 {
     finding->function = called->frame.function;
-    finding->id = thread->state->context.id;
-    finding->key = context_key(&thread->state->context, finding->function);
+    finding->key = context_key(&thread->state->context, confirmed_frame(finding->function));
     finding->decoded = encode_decode_state(thread, finding->function);
     finding->same = finding->decoded && walked && encode_compare(thread, climbed->frames);
 }
@@ -128,7 +122,8 @@ static struct finding ask_numbers(struct encode_thread *thread, const struct unw
     struct unwind_cursor called = *start;
     struct finding finding = {0};
     climbed->frames = climbed->count = 0;
-    if (walked && !thread->has_signal && !thread->has_gap && !encode_pushes_match(thread))
+    if (walked && !(thread->obstacles & (OBSTACLE_SIGNAL | OBSTACLE_GAP)) &&
+        !encode_pushes_match(thread))
         return finding;
     const bool climbs = encode_climb(thread, &called, climbed, 0);
     bool sure = false, goes_on = climbs;
@@ -156,15 +151,16 @@ static uint8_t *hint_of(struct encode_thread *thread, place_t function)
 // A context that is new, or is to be verified.
 static ref_t confirm(struct encode_thread *thread, struct walker *walker, void *ucontext,
                      const struct unwind_cursor *start, struct encode_climbed *climbed,
-                     struct encode_memo *hit, uint64_t weight)
+                     const struct confirmed *hit, uint64_t weight)
 {
     struct unwind_cursor cursor = *start;
     encode_climb_down(thread, climbed);
     const bool walked = encode_walk(thread, &cursor);
     const struct finding finding = ask_numbers(thread, start, climbed, walked);
     const bool decoded = finding.decoded, same = finding.same;
-    const bool bounded = walker->kind == TREE_BOUNDED;
-    if (bounded && same && !thread->has_signal)
+    const bool bounded = walker->kind.weighs_edges;
+    if (same && (bounded || tree_forgets(walker->arena, walker->tree)) &&
+        !(thread->obstacles & OBSTACLE_SIGNAL))
         encode_walk_above(thread, walker, start);
     ref_t node = bounded && same ? encode_insert_bounded(thread, walker, climbed, weight) : 0;
     if (!node)
@@ -181,35 +177,33 @@ static ref_t confirm(struct encode_thread *thread, struct walker *walker, void *
         encode_count(&encode.counts->walked, 1);
         encode_count(&encode.counts->undecoded, !decoded);
         if (hit)
-            hit->node = 0;
+            thread->confirmed.one[hit - thread->confirmed.one].node = 0;
         if (walked)
-            heal(thread);
+            recompute_state(thread);
         return node;
     }
     if (!hit)
         encode_count(&encode.counts->confirmed, 1);
     else
         encode_count(&encode.counts->decoded, 1);
-    if (tree_forgets(walker->arena, walker->tree) && !thread->has_signal && !bounded)
-        encode_learn_above(thread, walker, node);
     struct node *statement = arena_at(walker->arena, node);
     const ref_t frame = bounded ? node : ancestor(walker, statement->parent, climbed->count);
     const bool further = climbed->frames > finding.least, root = thread->count == climbed->frames;
-    count_told(climbed, further || climbed->outside);
+    count_decoded(climbed, further || climbed->outside);
     *hint_of(thread, start->frame.function) = further ? (uint8_t)climbed->frames : 0;
     if (tree_node_edge(statement) && frame)
-        *memo_of(thread, finding.key) = (struct encode_memo){
-            .key = finding.key,
-            .id = finding.id,
-            .function = finding.function,
-            .site = root ? 0 : thread->frames[climbed->frames].site,
-            .slot = !further && !climbed->outside ? 0
-                    : root                        ? thread->root_slot
-                                                  : thread->frames[climbed->frames].slot,
-            .stamp = thread->epoch->dictionary->stamp,
-            .tree = walker->tree,
-            .node = frame,
-        };
+        confirmed_put(&thread->confirmed,
+                      &(struct confirmed){
+                          .key = finding.key,
+                          .at = confirmed_frame(finding.function),
+                          .caller = root ? 0 : thread->frames[climbed->frames].site,
+                          .slot = !further && !climbed->outside ? 0
+                                  : root                        ? thread->root_slot
+                                         : thread->frames[climbed->frames].slot,
+                          .stamp = thread->state->stamp,
+                          .tree = walker->tree,
+                          .node = frame,
+                      });
     return node;
 }
 
@@ -217,15 +211,16 @@ static ref_t confirm(struct encode_thread *thread, struct walker *walker, void *
 // number that is wrong since somebody has jumped is not unlikely to be right for another of the
 // functions above.
 static bool is_called_from(const struct encode_thread *thread, const struct unwind_cursor *start,
-                           const struct encode_memo *memo)
+                           const struct confirmed *known)
 {
     struct unwind_cursor cursor = *start;
     enum verdict verdict;
     if (unwind_step(&cursor, &verdict) != UNWIND_OK || cursor.left.flags & FRAME_SIGNAL)
         return false;
-    if (memo->slot && cursor.left.ra_slot != memo->slot)
+    if (known->slot && cursor.left.ra_slot != known->slot)
         return false;
-    return memo->site ? cursor.frame.place == memo->site : cursor.left.ra_slot == thread->root_slot;
+    return known->caller ? cursor.frame.place == known->caller
+                         : cursor.left.ra_slot == thread->root_slot;
 }
 
 static ref_t take_sample(struct encode_thread *thread, struct walker *walker, void *ucontext,
@@ -244,9 +239,10 @@ static ref_t take_sample(struct encode_thread *thread, struct walker *walker, vo
         thread->jumping = !has_landed(thread, cursor);
     if (is_outside(thread, &cursor, pc)) {
         const bool ours = is_ours(thread, &cursor, pc);
-        if ((thread->state->doubt || !thread->root_slot || encode_is_behind(thread)) && own &&
-            !thread->busy && !thread->jumping && !ours && encode_walk(thread, &cursor))
-            heal(thread);
+        const bool wrong = thread->state->validity != STATE_VALID || encode_is_behind(thread);
+        if ((wrong || !thread->root_slot) && own && !thread->busy && !thread->jumping && !ours &&
+            encode_walk(thread, &cursor))
+            recompute_state(thread);
         else if (!thread->busy && (ours || encode_is_below_jump(thread->state, cursor.sp)))
             encode_observe_unencoded();
         encode_count(ours ? &counts->in_hooks : &counts->outside, 1);
@@ -265,44 +261,41 @@ static ref_t take_sample(struct encode_thread *thread, struct walker *walker, vo
         encode_count(&counts->undecoded, 1);
         // The state may be wrong, or the stack one of deep recursion.
         if (++thread->ticks % 16 == 0 && encode_walk(thread, &cursor))
-            heal(thread);
+            recompute_state(thread);
         return fall_back(walker, ucontext, weight);
     }
     encode_count(&counts->depth_sum, context->depth);
     encode_count(&counts->depth_samples, 1);
     const place_t function = called.frame.function;
-    const uint64_t key = context_key(context, function);
-    struct encode_memo *memo = memo_of(thread, key);
-    const bool hit = memo->node && memo->key == key && memo->id == context->id &&
-                     memo->function == function && memo->tree == walker->tree &&
-                     memo->stamp == thread->epoch->dictionary->stamp &&
-                     is_called_from(thread, &called, memo);
+    const uint64_t at = confirmed_frame(function), key = context_key(context, at);
+    const struct confirmed *known = confirmed_find(&thread->confirmed, key, at);
+    const bool hit = known && known->node && known->tree == walker->tree &&
+                     known->stamp == thread->state->stamp && is_called_from(thread, &called, known);
     const bool forgets = tree_forgets(walker->arena, walker->tree);
     // Now and then, and always to verify, one that is known is looked at all the same.
     if (!hit || (forgets && thread->above_tree != walker->tree) || encode.verify ||
         ++thread->ticks % 16 == 0)
-        return confirm(thread, walker, ucontext, &cursor, &climbed, hit ? memo : NULL, weight);
-    ref_t frame = memo->node;
-    if (walker->kind == TREE_BOUNDED) {
-        const bool decoded = encode_decode_state(thread, memo->function);
+        return confirm(thread, walker, ucontext, &cursor, &climbed, hit ? known : NULL, weight);
+    ref_t frame = known->node;
+    if (walker->kind.weighs_edges) {
+        const bool decoded = encode_decode_state(thread, function);
         encode_climb_down(thread, &climbed);
         frame = decoded ? encode_insert_bounded(thread, walker, &climbed, weight) : 0;
         encode_count(&counts->decoded, frame != 0);
         if (frame)
-            count_told(&climbed, memo->slot != 0);
+            count_decoded(&climbed, known->slot != 0);
         return frame ? frame : fall_back(walker, ucontext, weight);
     }
     if (forgets)
-        frame =
-            encode_decode_state(thread, memo->function) ? encode_insert_path(thread, walker) : 0;
+        frame = encode_decode_state(thread, function) ? encode_insert_path(thread, walker) : 0;
     encode_climb_down(thread, &climbed);
     frame = encode_insert_climbed(&climbed, walker, frame);
     if (!frame)
         return fall_back(walker, ucontext, weight);
     encode_count(&counts->decoded, 1);
-    count_told(&climbed, memo->slot != 0);
+    count_decoded(&climbed, known->slot != 0);
     walker->stats->verdicts[VERDICT_COMPLETE]++;
-    return walker->kind == TREE_FULL ? node_of_statement(walker, frame, cursor.frame.place) : frame;
+    return walker->kind.keeps_all ? node_of_statement(walker, frame, cursor.frame.place) : frame;
 }
 
 ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *ucontext,

@@ -9,10 +9,10 @@
 
 #include "track/encode/sites/call_graph.h"
 #include "base/gc_hidden.h"
+#include "base/now.h"
 #include "loadmap/loadmap.h"
 #include "loadmap/lookup.h"
-#include "patch/functions.h"
-#include "patch/lock.h"
+#include "patch/functions/functions.h"
 #include "track/context_id/context_id.h"
 #include "track/encode/sites/leaf_functions.h"
 #include "track/encode/sites/libraries.h"
@@ -20,7 +20,6 @@
 #include "track/encode/sites/silent_edges.h"
 #include "track/encode/threads/epoch.h"
 #include "track/encode/threads/hooks.h"
-#include "track/encode/threads/lock.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <sys/auxv.h>
@@ -45,7 +44,7 @@ static struct {
 } stayed[STAYS_MOST] GC_HIDDEN;
 static unsigned stayed_count;
 
-#define NOWHERE_PLACE 1 // of no function
+#define UNKNOWN_PLACE 1 // of no function
 
 // Functions that are to be looked at.
 static uint32_t next_look = GRAPH_NONE;
@@ -73,10 +72,11 @@ int encode_graph_start(void)
     loadmap_leave();
     if (!encode_function_reserve(0))
         return -ENOMEM;
-    encode.nowhere = graph_add_function(&encode.graph, NOWHERE_PLACE);
-    if (encode.nowhere == GRAPH_NONE)
+    encode.unknown_callee = graph_add_function(&encode.graph, UNKNOWN_PLACE);
+    if (encode.unknown_callee == GRAPH_NONE)
         return -ENOMEM;
-    *encode_function_of(encode.nowhere) = (struct encode_function){.flags = FUNCTION_OUTSIDE};
+    *encode_function_of(encode.unknown_callee) =
+        (struct encode_function){.flags = FUNCTION_OUTSIDE};
     return 0;
 }
 
@@ -95,16 +95,8 @@ static bool is_here_to_stay(uintptr_t address)
 // Where the function begins that a pc is in; 0: no table covers it.
 static uintptr_t function_start(uintptr_t pc)
 {
-    uintptr_t start = 0;
-    if (patch_lock())
-        return 0;
-    loadmap_enter();
     const struct patch_function *function = functions_at(pc);
-    if (function && !functions_is_linkage(function))
-        start = function->start;
-    loadmap_leave();
-    patch_unlock();
-    return start;
+    return function && !functions_is_linkage(function) ? function->start : 0;
 }
 
 // Where the function begins that a call of this address enters; the address itself if no table
@@ -152,7 +144,7 @@ void encode_add_silent(uint32_t from, uintptr_t behind, uintptr_t target, enum e
     if (to == GRAPH_NONE ||
         graph_add_edge(&encode.graph, loadmap_place(behind), from, to, kind) == GRAPH_NONE)
         encode_function_of(from)->flags |= FUNCTION_OPEN;
-    // Who comes there silently is not known to come: its calls are.
+    // Nothing tells that a thread comes there silently; its calls do.
     if (to != GRAPH_NONE)
         will_look_at(to);
 }
@@ -232,7 +224,7 @@ static struct stub *hook_for(uint32_t function, struct site *site)
                                   .hook = hook,
                                   .edge = GRAPH_NONE,
                                   .caller = function,
-                                  .pinned = is_libcs(site->address)};
+                                  .in_libc = is_libcs(site->address)};
     // Release: who sees it sees what it holds.
     atomic_store_explicit(&site->known, added, memory_order_release);
     return hook;
@@ -245,36 +237,13 @@ static bool has_threads(void)
     return &__libc_single_threaded && !__libc_single_threaded;
 }
 
-enum company encode_company(void)
+enum threading encode_threading(void)
 {
-    encode.company |= has_threads(); // there may be some that nobody has told of
-    return encode.company ? COMPANY_THREADS : COMPANY_NONE;
+    encode.threaded |= has_threads(); // there may be some that nobody has told of
+    return encode.threaded ? THREADS_OTHERS : THREADS_NONE;
 }
 
-#define CHANGES 256
-static struct site_change
-    changes[CHANGES] GC_HIDDEN;             // of all functions that are looked at together
-static uint32_t changed[CHANGES] GC_HIDDEN; // whose they are
-static size_t change_count;
-
-// If that fails, calls are as silent as any that cannot be patched.
-static void apply_changes(void)
-{
-    if (change_count && sites_apply(changes, change_count, encode_company()))
-        for (size_t i = 0; i < change_count; i++)
-            encode_function_of(changed[i])->flags |= FUNCTION_OPEN;
-    change_count = 0;
-}
-
-static void change(uint32_t function, struct site *site, struct stub *stub)
-{
-    if (change_count == CHANGES)
-        apply_changes();
-    changed[change_count] = function;
-    changes[change_count++] = (struct site_change){site, stub};
-}
-
-#define LEFT_MOST 16
+#define LEFT_MOST 128
 static uintptr_t left[LEFT_MOST]; // functions whose calls are left as they are
 static unsigned left_count;
 
@@ -299,6 +268,15 @@ static uintptr_t target_of(const struct site *site)
     return direct ? site->target : encode_resolve_target(site->address, 0, site->slot);
 }
 
+// Where a direct call or jump goes at first, which may be an entry for linkage. Before it is patched.
+static uintptr_t entry_of(const struct site *site)
+{
+    const uintptr_t end = site->address + site->length;
+    int32_t distance;
+    __builtin_memcpy(&distance, (const void *)(end - sizeof distance), sizeof distance);
+    return end + (uintptr_t)(intptr_t)distance;
+}
+
 // Calls that only a trap could follow, to where nobody knows.
 static bool has_trap(const struct site_list *list)
 {
@@ -318,17 +296,15 @@ static void add_sites(uint32_t function, const struct site_list *list)
         const uintptr_t target = target_of(site);
         if (context_id_is_left_alone(target))
             continue;
+        if (direct && site->slot)
+            encode_note_linkage(entry_of(site));
         if (is_left(target) || (direct && encode_calls_leaf(target)))
             continue;
-        struct stub *stub = tail && target ? NULL : hook_for(function, site);
-        if (!stub)
+        struct stub *hook = tail && target ? NULL : hook_for(function, site);
+        const bool led = hook && !patch_add(site, hook);
+        if (!led)
             encode_add_silent(function, behind, target, tail ? EDGE_SILENT_JUMP : EDGE_SILENT_CALL);
-        if (!stub) {
-            encode.counts->sites_skipped++;
-            continue;
-        }
-        encode.counts->sites_patched++;
-        change(function, site, stub);
+        ++*(led ? &encode.counts->sites_patched : &encode.counts->sites_skipped);
     }
 }
 
@@ -337,11 +313,13 @@ static void look_at(uint32_t function)
     struct site_list list = {0};
     const uintptr_t address = encode_function_of(function)->address;
     stayed_count = 0;
-    const bool stays = (encode.company && is_libcs(address)) || is_in(&unwinder, address);
+    const bool stays = (encode.threaded && is_libcs(address)) || is_in(&unwinder, address);
     if (!encode_takes_part(address)) {
         encode_function_of(function)->flags |= FUNCTION_OUTSIDE;
         return;
     }
+    if (!function_start(address) && encode_calls_leaf(address))
+        return;
     // Where nothing would be patched, nothing is missed.
     if (!is_here_to_stay(address) || !function_start(address) ||
         sites_find(address, &list, &found) || (stays && list.count + stayed_count > 0)) {
@@ -360,14 +338,26 @@ static void look_at(uint32_t function)
     add_sites(function, &list);
 }
 
-uint32_t encode_instrument(uintptr_t address)
+// The thread's time is a system call: of many looks, one in some is timed, and stands for the others.
+enum { TIMED_FIRST = 64, TIMED_EVERY = 8 };
+
+static uint64_t looks_to_time(void)
+{
+    static uint32_t looks;
+    if (looks++ < TIMED_FIRST)
+        return 1;
+    return looks % TIMED_EVERY ? 0 : TIMED_EVERY;
+}
+
+// The function, with its sites led to hooks.
+static uint32_t instrument(uintptr_t address)
 {
     const uint32_t first_edge = encode.graph.edge_count;
     const uint32_t function = add_function(address);
     if (function == GRAPH_NONE || encode.stopped ||
         !(encode_function_of(function)->flags & FUNCTION_NOT_INSTRUMENTED))
         return function;
-    const uint64_t begin = encode_cpu_now();
+    const uint64_t timed = looks_to_time(), begin = timed ? now_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
     uint32_t looked = GRAPH_NONE;
     will_look_at(function);
     while (next_look != GRAPH_NONE) {
@@ -377,22 +367,33 @@ uint32_t encode_instrument(uintptr_t address)
         encode_function_of(next)->next = looked;
         looked = next;
     }
-    apply_changes();
+    // If that fails, calls are as silent as any that cannot be patched.
+    if (patch_commit(encode_threading()))
+        for (uint32_t f = looked; f != GRAPH_NONE; f = encode_function_of(f)->next)
+            encode_function_of(f)->flags |= FUNCTION_OPEN;
     encode_spread_open(first_edge);
     for (; looked != GRAPH_NONE; looked = encode_function_of(looked)->next)
         if (encode_has_become_open(looked))
             encode_invalidate();
-    encode_count(&encode.counts->look_ns, encode_cpu_now() - begin);
+    if (timed)
+        encode_count(&encode.counts->look_ns, timed * (now_ns(CLOCK_THREAD_CPUTIME_ID) - begin));
     return function;
 }
 
-uint32_t encode_edge(struct encode_site *site, uintptr_t target)
+uint32_t encode_instrument(uintptr_t address)
+{
+    if (patch_begin())
+        return GRAPH_NONE;
+    const uint32_t function = instrument(address);
+    patch_end();
+    return function;
+}
+
+static uint32_t edge_of(struct encode_site *site, uintptr_t target)
 {
     struct graph *graph = &encode.graph;
     const bool direct = !is_indirect(site->site);
-    if (direct && site->edge != GRAPH_NONE)
-        return site->edge;
-    uint32_t callee = encode_instrument(target);
+    uint32_t callee = instrument(target);
     uint32_t caller = add_function(site->site->function);
     if (callee == GRAPH_NONE || caller == GRAPH_NONE)
         return GRAPH_NONE;
@@ -413,10 +414,21 @@ uint32_t encode_edge(struct encode_site *site, uintptr_t target)
     return edge;
 }
 
-uint32_t encode_jump_edge(struct encode_site *site, uintptr_t target)
+uint32_t encode_edge(struct encode_site *site, uintptr_t target)
+{
+    if (!is_indirect(site->site) && site->edge != GRAPH_NONE)
+        return site->edge;
+    if (patch_begin())
+        return GRAPH_NONE;
+    const uint32_t edge = edge_of(site, target);
+    patch_end();
+    return edge;
+}
+
+static uint32_t jump_edge_of(struct encode_site *site, uintptr_t target)
 {
     const uint32_t caller = add_function(site->site->function);
-    const uint32_t callee = caller == GRAPH_NONE ? caller : encode_instrument(target);
+    const uint32_t callee = caller == GRAPH_NONE ? caller : instrument(target);
     if (callee == GRAPH_NONE)
         return GRAPH_NONE;
     const uintptr_t behind = site->site->address + site->site->length;
@@ -424,6 +436,15 @@ uint32_t encode_jump_edge(struct encode_site *site, uintptr_t target)
     const uint32_t edge = graph_find_edge(&encode.graph, loadmap_place(behind), callee);
     if (edge != GRAPH_NONE)
         encode_add_target(site, target, edge);
+    return edge;
+}
+
+uint32_t encode_jump_edge(struct encode_site *site, uintptr_t target)
+{
+    if (patch_begin())
+        return GRAPH_NONE;
+    const uint32_t edge = jump_edge_of(site, target);
+    patch_end();
     return edge;
 }
 

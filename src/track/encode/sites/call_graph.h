@@ -4,6 +4,7 @@
 
 // Functions, sites and edges as they are met. All under the lock but where it says otherwise.
 
+#include "patch/transaction.h"
 #include "track/encode/sites/stubs.h"
 #include "track/encode/tracker.h"
 
@@ -25,7 +26,7 @@ void encode_drop_site(uint32_t number);                      // it was unloaded
 // Whether the site must stay as it is.
 static inline bool encode_is_fixed(const struct encode_site *site)
 {
-    return site->pinned && encode.company;
+    return site->in_libc && encode.threaded;
 }
 
 // Whether functions there take part: their calls are followed. Signal-safe.
@@ -33,6 +34,6 @@ bool encode_takes_part(uintptr_t address);
 // Whether it is in the library that exceptions are thrown by. Signal-safe.
 bool encode_is_in_unwinder(uintptr_t address);
 // Whether others may run while code is rewritten.
-enum company encode_company(void);
+enum threading encode_threading(void);
 
 #endif

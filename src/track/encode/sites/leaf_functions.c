@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "track/encode/sites/leaf_functions.h"
 #include "loadmap/loadmap.h"
-#include "patch/leaf_functions.h"
+#include "patch/functions/functions.h"
+#include "patch/functions/leaf_code.h"
+#include "patch/functions/leaf_functions.h"
 #include "track/encode/tracker.h"
 
 static struct series places = {.size = sizeof(place_t)};
@@ -18,24 +20,36 @@ bool encode_is_leaf(place_t function)
     return false;
 }
 
+// Once a function is half noted, none is known: there is no memory, and samples there are walked.
+static bool failed;
+
 static void note(uintptr_t function, void *context)
 {
-    bool *failed = context;
+    (void)context;
     const place_t place = loadmap_place(function);
     if (encode_is_leaf(place)) // of a library that was loaded again
         return;
-    if (*failed || !series_reach(&places, &encode.pool, place_count)) {
-        *failed = true;
+    if (failed || !series_reach(&places, &encode.pool, place_count)) {
+        failed = true;
         return;
     }
     *(place_t *)series_at(&places, place_count) = place;
-    *failed = !lookup_add(&places_lookup, &encode.pool, lookup_hash(place, 0), place_count);
+    failed = !lookup_add(&places_lookup, &encode.pool, lookup_hash(place, 0), place_count);
     place_count++;
 }
 
 bool encode_calls_leaf(uintptr_t target)
 {
-    // What is half noted once is never known: there is no memory, and samples there are walked.
-    static bool failed;
-    return target && !failed && leaf_function_is(target, note, &failed) && !failed;
+    if (leaf_code_is(target))
+        return true;
+    return target && !failed && leaf_function_is(target, note, NULL) && !failed;
+}
+
+void encode_note_linkage(uintptr_t entry)
+{
+    struct patch_function *section = functions_at(entry);
+    if (!section || section->told)
+        return;
+    section->told = true;
+    note(section->start, NULL);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Libraries that come and go, and the end of all encoding.
 //
-// The loader tells (patch/dl_notify.h) before it unmaps libraries, but not which ones; and when it
+// The loader tells (patch/functions/dl_notify.h) before it unmaps libraries, but not which ones; and when it
 // has. In between, the thread that unloads holds the lock: nobody else looks at code or rewrites
 // it, and handlers find the gate of the load map closed. Nobody has a frame in a library that is
 // unmapped, nor in a stub of it, which would return there.
@@ -17,7 +17,7 @@
 #include "track/encode/sites/libraries.h"
 #include "base/gc_hidden.h"
 #include "loadmap/loadmap.h"
-#include "patch/dl_notify.h"
+#include "patch/functions/dl_notify.h"
 #include "track/encode/sites/call_graph.h"
 #include "track/encode/sites/open_functions.h"
 #include "track/encode/threads/exceptions.h"
@@ -25,24 +25,6 @@
 #include "track/encode/threads/lock.h"
 #include "track/encode/threads/state_from_stack.h"
 #include <errno.h>
-
-#define CHANGES 256
-static struct site_change changes[CHANGES] GC_HIDDEN;
-static size_t change_count;
-
-static bool apply_changes(void)
-{
-    const size_t count = change_count;
-    change_count = 0;
-    return !count || !sites_apply(changes, count, encode_company());
-}
-
-static bool change(struct site *site, struct stub *stub)
-{
-    const bool applied = change_count < CHANGES || apply_changes();
-    changes[change_count++] = (struct site_change){site, stub};
-    return applied;
-}
 
 // ---- libraries that were loaded later; under the lock
 
@@ -140,12 +122,10 @@ static void drop_gone(void)
 
 // ---- what is forgotten
 
-static void forget_libraries(void)
+static void forget_gone(void)
 {
     struct encode_site *site;
     bool led = true;
-    if (!find_gone())
-        return;
     // Sites elsewhere: the hook meets what comes next, and is right in any encoding.
     for (uint32_t i = 0; (site = encode_site_number(i)); i++) {
         if (!site->site)
@@ -154,18 +134,30 @@ static void forget_libraries(void)
             encode_drop_site(i);
         else if (encode_drop_targets(site, is_gone) &&
                  atomic_load_explicit(&site->site->stub, memory_order_relaxed))
-            led &= change(site->site, site->hook);
+            led &= !patch_add(site->site, site->hook);
     }
-    led &= apply_changes();
+    led &= !patch_commit(encode_threading());
     for (uint32_t f = 0; f < encode.graph.function_count; f++)
         if (is_gone(encode_function_of(f)->address))
             encode_forget_function(f);
     encode_forget_calls();
     drop_gone();
-    // Relaxed: whoever calls what is mapped there next has heard of it after this.
+    // Relaxed: the loader orders this before any call of what is mapped there next.
     atomic_fetch_add_explicit(&encode.unloads, 1, memory_order_relaxed);
     if (!led)
         encode_invalidate();
+}
+
+static void forget_libraries(void)
+{
+    if (!find_gone())
+        return;
+    if (patch_begin()) { // nobody can know any more what is patched
+        encode.stopped = true;
+        return;
+    }
+    forget_gone();
+    patch_end();
 }
 
 static void on_libraries_changed(enum dl_event event)
@@ -175,7 +167,7 @@ static void on_libraries_changed(enum dl_event event)
     if (event != LOADER_REMOVED)
         held = encode_lock_for_libc();
     if (!held) // its holder is gone, or waits for the loader: nothing is patched any more
-        encode.stopped = encode.failed = true;
+        encode.stopped = true;
     if (event == LOADER_ADDED && held)
         dl_each_new(add_library, NULL);
     if (event == LOADER_REMOVES)
@@ -208,20 +200,22 @@ static void restore_sites(void)
 {
     struct encode_site *site;
     // If it fails, the code is as it is; what its stubs do is right.
+    if (patch_begin())
+        return;
     for (uint32_t i = 0; (site = encode_site_number(i)); i++)
         if (site->site && !encode_is_fixed(site) &&
             atomic_load_explicit(&site->site->stub, memory_order_relaxed))
-            change(site->site, NULL);
-    apply_changes();
+            patch_add(site->site, NULL);
+    patch_commit(encode_threading());
+    patch_end();
 }
 
 void encode_stop(struct encode_thread *thread)
 {
-    if (encode.stopped || !encode_may_move(thread) || thread->has_hook)
+    if (encode.stopped || !encode_may_move(thread) || thread->obstacles & OBSTACLE_HOOK)
         return;
-    encode.stopped = encode.failed = true;
+    encode.stopped = true;
     restore_sites();
-    sites_flush();
     encode_move_returns(thread);
     encode_compute_state(thread, 0);
 }

@@ -17,7 +17,7 @@ struct encode_function *encode_function_of(uint32_t function)
     return series_at(&facts, function);
 }
 
-#define BEYOND_MOST 16
+#define BEYOND_MOST 128
 static uintptr_t beyond[BEYOND_MOST];
 static unsigned beyond_count;
 
@@ -110,15 +110,15 @@ bool encode_lacks_number(const struct encode_thread *thread, place_t place)
     const uint32_t function = graph_find_function(&encode.graph, place);
     if (function != GRAPH_NONE && encode_function_of(function)->flags & FUNCTION_OUTSIDE)
         return true;
-    bool untold = id_number(context->id, encode_was_open(epoch, function)) == ID_NONE;
-    for (uint32_t i = 0; i < context->depth && !untold; i++) {
+    bool invalid = id_number(context->id, encode_was_open(epoch, function)) == ID_NONE;
+    for (uint32_t i = 0; i < context->depth && !invalid; i++) {
         const struct cc_entry *entry = &context->stack[i];
         const uint32_t caller = entry->edge < encode.graph.edge_count
                                     ? graph_edge(&encode.graph, entry->edge)->caller
                                     : GRAPH_NONE;
-        untold = id_number(entry->id, encode_was_open(epoch, caller)) == ID_NONE;
+        invalid = id_number(entry->id, encode_was_open(epoch, caller)) == ID_NONE;
     }
-    return untold;
+    return invalid;
 }
 
 bool encode_is_reached_unseen(uint32_t function)
@@ -126,9 +126,9 @@ bool encode_is_reached_unseen(uint32_t function)
     return encode_function_of(function)->flags & FUNCTION_REACHED_UNSEEN;
 }
 
-// What is reached from an open function has its id. So that it is nobody else's, all open functions
-// lead silently to one that is nowhere: then the ids of no two of them are the same.
-static void tell_open(void)
+// Code that is reached from an open function has its id, which must be nobody else's. So all open
+// functions lead silently to one that stands for the unknown: then no two of them share an id.
+static void announce_open(void)
 {
     for (uint32_t f = 0; f < encode.graph.function_count; f++) {
         struct encode_function *of = encode_function_of(f);
@@ -136,7 +136,8 @@ static void tell_open(void)
             continue;
         // Right behind its first byte no call returns.
         const place_t place = graph_function(&encode.graph, f)->entry + 1;
-        if (graph_add_edge(&encode.graph, place, f, encode.nowhere, EDGE_SILENT_JUMP) != GRAPH_NONE)
+        if (graph_add_edge(&encode.graph, place, f, encode.unknown_callee, EDGE_SILENT_JUMP) !=
+            GRAPH_NONE)
             of->flags |= FUNCTION_HAS_OPEN_EDGE;
         else
             of->flags |= FUNCTION_OUTSIDE; // no memory
@@ -147,7 +148,7 @@ void encode_choose_edges(void)
 {
     struct encode_site *site;
     encode_spread_open(0);
-    tell_open();
+    announce_open();
     for (uint32_t i = 0; (site = encode_site_number(i)); i++) {
         if (site->edge == GRAPH_NONE)
             continue;

@@ -2,9 +2,9 @@
 #ifndef CAIRN_TRACK_ENCODE_SITES_OPEN_FUNCTIONS_H
 #define CAIRN_TRACK_ENCODE_SITES_OPEN_FUNCTIONS_H
 
-// What is known of functions beyond the graph: whether they can have numbers.
+// Facts about functions beyond the graph: whether they can have numbers.
 
-#include "encode/graph.h"
+#include "encode/graph/graph.h"
 #include "track/encode/threads/threads.h"
 
 enum {
@@ -25,11 +25,11 @@ struct encode_function { // by function of the graph
 
 // Room for one more function. False: no memory.
 bool encode_function_reserve(uint32_t function);
-// What a function begins with.
+// The facts that a function begins with.
 struct encode_function encode_function_new(uintptr_t address);
 struct encode_function *encode_function_of(uint32_t function);
 
-// What leads silently to an open function is open, too: over the edges from one on.
+// A function that leads silently to an open one is open, too: over the edges from one on.
 void encode_spread_open(uint32_t first_edge);
 
 // A library was unloaded, and the function with it: it is met again if it is called.
@@ -37,8 +37,8 @@ void encode_forget_function(uint32_t function);
 // Whether a function that was met again cannot have the numbers any more that it had.
 bool encode_has_become_open(uint32_t function);
 
-// What the encoding in force says of functions does not hold any more: no number is told until
-// there is another one, soon.
+// The encoding in force does not hold any more for some function: no number is told until there is
+// another one, soon.
 void encode_invalidate(void);
 // Before the edges are numbered: which of them may be.
 void encode_choose_edges(void);

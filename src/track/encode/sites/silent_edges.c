@@ -3,11 +3,10 @@
 // elsewhere.
 
 #include "track/encode/sites/silent_edges.h"
-#include "loadmap/loadmap.h"
-#include "patch/functions.h"
-#include "patch/lock.h"
+#include "patch/functions/function_map.h"
+#include "patch/functions/jump_table.h"
+#include "patch/functions/leaf_code.h"
 #include "patch/x86_64/decode.h"
-#include "patch/x86_64/jump_table.h"
 #include "track/context_id/context_id.h"
 #include "track/encode/sites/call_graph.h"
 #include "track/encode/sites/leaf_functions.h"
@@ -16,34 +15,18 @@
 
 uintptr_t encode_resolve_target(uintptr_t from, uintptr_t target, uintptr_t slot)
 {
-    uintptr_t result = 0;
-    if (patch_lock())
-        return 0;
-    loadmap_enter();
     struct patch_module *module = functions_module(from);
     if (!slot && module && target)
         slot = functions_plt_slot(module, target);
     if (slot)
-        result = module && functions_is_bound(module, slot) ? functions_slot_target(slot) : 0;
-    else if (target && functions_at(target))
-        result = target;
-    loadmap_leave();
-    patch_unlock();
-    return result;
+        return module && functions_is_bound(module, slot) ? functions_slot_target(slot) : 0;
+    return target && functions_at(target) ? target : 0;
 }
 
 static bool stack_is_empty(uintptr_t pc)
 {
-    bool empty = true;
-    if (patch_lock())
-        return true;
-    loadmap_enter();
     const struct patch_function *function = functions_at(pc);
-    if (function)
-        empty = functions_stack_is_empty(function, pc);
-    loadmap_leave();
-    patch_unlock();
-    return empty;
+    return !function || functions_stack_is_empty(function, pc);
 }
 
 struct switch_parts {
@@ -83,6 +66,8 @@ void encode_add_unpatched(uint32_t function, uintptr_t address, enum site_stays 
         slot = behind + (uintptr_t)(intptr_t)in.disp;
     if (why == STAYS_MIDDLE && target == behind)
         return; // reads the pc
+    if (!slot && leaf_code_is(target))
+        return;
     target = encode_resolve_target(address, target, slot);
     if (context_id_is_left_alone(target) || encode_calls_leaf(target))
         return; // comes back without a call of anything that counts
@@ -94,10 +79,6 @@ void encode_add_unpatched(uint32_t function, uintptr_t address, enum site_stays 
 // The other part of a function that a jump leads to; 0 if it is none.
 static uintptr_t part_at(uintptr_t target)
 {
-    uintptr_t start = 0;
-    if (patch_lock())
-        return 0;
-    loadmap_enter();
     struct patch_function *other = functions_at(target);
     if (other && other->whole)
         functions_examine(other);
@@ -105,40 +86,23 @@ static uintptr_t part_at(uintptr_t target)
     // bodies.
     if (other && (!other->whole || other->inside || target != other->start) &&
         !functions_plt_slot(other->module, target))
-        start = other->start;
-    loadmap_leave();
-    patch_unlock();
-    return start;
+        return other->start;
+    return 0;
 }
 
 void encode_add_function_parts(uint32_t function)
 {
-    uintptr_t start = encode_function_of(function)->address, end = start, next = 0;
-    bool decoded = false;
-    if (patch_lock())
+    struct patch_function *range = functions_at(encode_function_of(function)->address);
+    if (range->falls_into)
+        encode_add_silent(function, range->end, range->falls_into, EDGE_SILENT_JUMP);
+    if (!range->decoded || !range->leaves || !function_map_of(range))
         return;
-    loadmap_enter();
-    const struct patch_function *range = functions_at(start);
-    if (range) {
-        end = range->end;
-        decoded = range->decoded && range->leaves;
-        next = range->falls_into;
-    }
-    loadmap_leave();
-    patch_unlock();
-    if (next)
-        encode_add_silent(function, end, next, EDGE_SILENT_JUMP);
     struct instruction in;
-    for (uintptr_t pc = start; decoded && pc < end; pc += in.length) {
-        for (unsigned length = 1; length && end - pc > INSTRUCTION_MOST; pc += length)
-            length = decode_plain_length((const unsigned char *)pc);
-        if (!decode((const unsigned char *)pc, end - pc, &in))
-            return;
-        if (in.flow != FLOW_JUMP && in.flow != FLOW_BRANCH)
-            continue;
-        const uintptr_t target = decode_target(&in, pc);
-        const uintptr_t part = target >= start && target < end ? 0 : part_at(target);
-        if (part && part != start)
+    for (uintptr_t pc = range->start; (pc = function_map_way_out(range, pc)); pc++) {
+        decode(code_at(pc), range->end - pc, &in);
+        const bool jumps = in.flow == FLOW_JUMP || in.flow == FLOW_BRANCH;
+        const uintptr_t part = jumps ? part_at(decode_target(&in, pc)) : 0;
+        if (part && part != range->start)
             encode_add_silent(function, pc + in.length, part, EDGE_SILENT_JUMP);
     }
 }

@@ -4,7 +4,7 @@
 
 // Where a function may go without a site of ours. Under the lock.
 
-#include "encode/graph.h"
+#include "encode/graph/graph.h"
 #include "patch/sites.h"
 
 // An instruction of the function that stays as it is.

@@ -15,7 +15,9 @@
 #include "track/encode/threads/epoch.h"
 #include "track/encode/threads/hooks.h"
 
-enum { CHAINS_MOST = 16 }; // that are made for a site to fit an encoding: they are never freed
+// Chains are never freed. So often may each target of a site be in one; a site that goes on meeting
+// new targets goes on getting chains.
+enum { CHAINS_MOST = 16 };
 
 static int32_t from_thread(const void *variable)
 {
@@ -121,34 +123,34 @@ static uint64_t heat_of(const struct encode_target *target)
 
 // ---- chains
 
-static struct stub_arm arms[STUB_ARMS] GC_HIDDEN; // of the one that is made. Under the lock.
-static struct encode_target *chosen[STUB_ARMS] GC_HIDDEN;
-
 // A chain that cannot be replaced must not know what may go.
 static bool fits_chain(const struct encode_site *site, const struct encode_target *target)
 {
-    return !target->gone && !(target->loaded && site->pinned);
+    return !target->gone && !(target->loaded && site->in_libc);
 }
 
-// The hottest targets, from hot to cold.
-static unsigned choose(const struct encode_site *site)
+// From hot to cold, in place: most have their order from the last time.
+static void sort_targets(struct encode_targets *targets)
 {
-    struct encode_targets *targets = site->targets;
-    unsigned count = 0;
-    for (uint32_t i = 0; i < targets->count; i++) {
-        struct encode_target *one = &targets->one[i];
-        unsigned at = count;
-        if (!fits_chain(site, one))
-            continue;
-        for (; at > 0 && heat_of(one) > heat_of(chosen[at - 1]); at--)
-            if (at < STUB_ARMS)
-                chosen[at] = chosen[at - 1];
-        if (at < STUB_ARMS)
-            chosen[at] = one;
-        if (count < STUB_ARMS)
-            count++;
-    }
-    return count;
+    uint32_t gap = 1;
+    while (gap < targets->count / 3)
+        gap = 3 * gap + 1;
+    for (; gap > 0; gap /= 3)
+        for (uint32_t i = gap; i < targets->count; i++) {
+            const struct encode_target moved = targets->one[i];
+            const uint64_t heat = heat_of(&moved);
+            uint32_t at = i;
+            for (; at >= gap && heat_of(&targets->one[at - gap]) < heat; at -= gap)
+                targets->one[at] = targets->one[at - gap];
+            targets->one[at] = moved;
+        }
+}
+
+// Whether there is memory for another chain, and for one after it.
+static bool may_chain(const struct encode_targets *targets, uint32_t chains)
+{
+    return targets->chained + (uint64_t)chains * targets->count <=
+           (uint64_t)CHAINS_MOST * targets->count;
 }
 
 // Whether a chain knows a target that is gone: another function may be there now.
@@ -165,17 +167,15 @@ static bool is_better(const struct encode_site *site)
 {
     const struct encode_targets *targets = site->targets;
     uint64_t inside = 0, outside = 0;
-    uint32_t known = 0;
     for (uint32_t i = 0; i < targets->count; i++) {
         const struct encode_target *one = &targets->one[i];
         if (!fits_chain(site, one))
             continue;
         *(one->in_chain ? &inside : &outside) += heat_of(one) + 1;
-        known += one->in_chain;
     }
     if (is_stale(targets)) // if nothing else is called, what is gone may come back
         return inside + outside > 0;
-    return known < STUB_ARMS ? outside > 0 : outside > inside;
+    return outside > 0;
 }
 
 // Which targets are to be in the chain: those that can be.
@@ -183,14 +183,12 @@ static void fill_chain(struct encode_site *site)
 {
     struct encode_targets *targets = site->targets;
     const bool tail = site->site->kind == SITE_TAIL_INDIRECT;
-    const unsigned count = choose(site);
-    for (uint32_t i = 0; i < targets->count; i++)
-        targets->one[i].in_chain = false;
-    for (unsigned i = 0; i < count; i++) {
-        struct encode_target *one = chosen[i];
-        if (!tail && !one->arm)
+    for (uint32_t i = 0; i < targets->count; i++) {
+        struct encode_target *one = &targets->one[i];
+        const bool fits = fits_chain(site, one);
+        if (fits && !tail && !one->arm)
             one->arm = adding_stub(site, one->edge, one->target);
-        one->in_chain = tail || one->arm;
+        one->in_chain = fits && (tail || one->arm);
     }
     targets->grown = true;
 }
@@ -205,13 +203,14 @@ static void settle_targets(struct encode_site *site, bool written)
         one->written |= written && one->arm;
         one->in_chain &= one->written || !one->arm;
     }
+    const bool stale = is_stale(targets); // as before: the site stays with its hook
     for (uint32_t i = 0; i < targets->count; i++) {
-        struct graph_edge *edge = graph_edge(&encode.graph, targets->one[i].edge);
-        if (edge->kind != EDGE_INDIRECT || targets->one[i].gone)
+        const struct encode_target *one = &targets->one[i];
+        struct graph_edge *edge = graph_edge(&encode.graph, one->edge);
+        if (edge->kind != EDGE_INDIRECT || one->gone)
             continue;
-        if (targets->one[i].in_chain && encode_may_number(targets->one[i].edge))
-            edge->flags &= (uint8_t)~EDGE_UNENCODED;
-        else
+        edge->flags = one->in_chain && !stale ? 0 : EDGE_ARMLESS | EDGE_UNENCODED;
+        if (!encode_may_number(one->edge))
             edge->flags |= EDGE_UNENCODED;
     }
 }
@@ -231,7 +230,7 @@ static bool is_improvable(const struct encode_targets *targets, const struct num
     for (uint32_t i = 0; i < targets->count; i++)
         if (targets->one[i].in_chain && targets->one[i].arm && !targets->one[i].led_plain &&
             encode_next_word(numbering, targets->one[i].edge) == 0)
-            return targets->chains < CHAINS_MOST;
+            return may_chain(targets, 1);
     return false;
 }
 
@@ -243,27 +242,48 @@ static struct stub *plain_stub(struct encode_site *site, struct encode_target *o
     return one->plain;
 }
 
-// The last ones that are made for a site are right for any encoding.
+// A link of the chain: what it does not know, the link before knows, or at last the hook.
+static struct stub *make_link(struct encode_site *site, const struct stub_arm *arms, unsigned count,
+                              struct stub *before)
+{
+    const struct stub_plan plan = {
+        .kind = STUB_CHAIN, .arms = arms, .arm_count = count, .otherwise = before};
+    struct stub *link;
+    return before && !stub_make(site->site, &plan, &link) ? link : NULL;
+}
+
+static struct stub_arm arm_for(struct encode_site *site, struct encode_target *one, bool plainly,
+                               const struct numbering *numbering)
+{
+    one->led_plain =
+        one->arm && plainly && encode_next_word(numbering, one->edge) == 0 && plain_stub(site, one);
+    return (struct stub_arm){one->target, one->led_plain ? one->plain : one->arm};
+}
+
+// The last one that is made for a site is right for any encoding. The links with the coldest
+// targets are made first, and looked at last.
 static void make_chain(struct encode_site *site, const struct numbering *numbering)
 {
+    static struct stub_arm arms[STUB_ARMS] GC_HIDDEN; // under the lock
     struct encode_targets *targets = site->targets;
-    const bool plainly = targets->chains < CHAINS_MOST;
-    unsigned count = choose(site), made = 0;
-    for (unsigned i = 0; i < count; i++) {
-        struct encode_target *one = chosen[i];
+    const bool plainly = may_chain(targets, 2);
+    struct stub *chain = site->hook;
+    unsigned room = STUB_ARMS;
+    sort_targets(targets);
+    for (uint32_t i = targets->count; i-- > 0;) {
+        struct encode_target *one = &targets->one[i];
         one->led_plain = false;
         if (!one->in_chain)
             continue;
-        if (one->arm && plainly && encode_next_word(numbering, one->edge) == 0)
-            one->led_plain = plain_stub(site, one) != NULL;
-        arms[made++] = (struct stub_arm){one->target, one->led_plain ? one->plain : one->arm};
+        if (room == 0) {
+            chain = make_link(site, arms, STUB_ARMS, chain);
+            room = STUB_ARMS;
+        }
+        arms[--room] = arm_for(site, one, plainly, numbering);
+        targets->chained++;
     }
-    const struct stub_plan plan = {
-        .kind = STUB_CHAIN, .arms = arms, .arm_count = made, .otherwise = site->hook};
-    targets->chain = NULL;
-    if (made == 0 || stub_make(site->site, &plan, &targets->chain))
-        targets->chain = NULL;
-    targets->chains++;
+    targets->chain =
+        room < STUB_ARMS ? make_link(site, arms + room, STUB_ARMS - room, chain) : NULL;
     targets->grown = false;
 }
 
@@ -286,10 +306,10 @@ void encode_choose_targets(void)
 {
     struct encode_site *site;
     for (uint32_t i = 0; (site = encode_site_number(i)); i++)
-        if (site->targets && site->targets->chains < CHAINS_MOST && !encode_is_fixed(site) &&
+        if (site->targets && may_chain(site->targets, 1) && !encode_is_fixed(site) &&
             is_better(site))
             fill_chain(site);
-    const bool written = !sites_flush();
+    const bool written = !patch_commit(encode_threading()); // of their code
     for (uint32_t i = 0; (site = encode_site_number(i)); i++)
         if (site->targets)
             settle_targets(site, written);
@@ -304,7 +324,7 @@ struct stub *encode_stub_for(struct encode_site *site, const struct numbering *n
         return chain_for(site, numbering, phase);
     if (site->edge == GRAPH_NONE)
         return site->hook;
-    if (encode_next_word(numbering, site->edge) == 0 && !site->pinned)
+    if (encode_next_word(numbering, site->edge) == 0 && !site->in_libc)
         return NULL;
     if (!site->adding)
         site->adding = adding_stub(site, site->edge, 0);

@@ -20,8 +20,8 @@ struct encode_target { // of an indirect call or jump
 struct encode_targets {
     struct encode_targets *next; // of those that are free
     struct stub *chain;
-    bool grown;      // targets are to be in it that are not
-    uint32_t chains; // that were made
+    bool grown;       // targets are to be in it that are not
+    uint64_t chained; // targets of all chains that were made
     uint32_t count, room;
     struct encode_target one[];
 };
@@ -33,7 +33,7 @@ struct encode_site {
     struct encode_targets *targets; // of an indirect one, once it was met
     uint32_t edge;                  // of a direct call, once it was made; GRAPH_NONE
     uint32_t caller;                // the function that it is in
-    bool pinned; // of libc, which is not rewritten once there are threads: it always has a stub
+    bool in_libc; // of libc, which is not rewritten once there are threads: it always has a stub
 };
 
 void encode_add_target(struct encode_site *site, uintptr_t target, uint32_t edge);
@@ -45,8 +45,8 @@ bool encode_drop_targets(struct encode_site *site, bool (*is_gone)(uintptr_t tar
 void encode_choose_targets(void);
 // The stub for an edge of an indirect call; NULL: it has none.
 struct stub *encode_arm_of(const struct encode_site *site, uint32_t edge);
-// What a site leads to by an encoding; NULL: its original code. Before it is published, all that
-// does something in it; then what does nothing.
+// The stub that a site leads to by an encoding; NULL: its original code. Before it is published, of
+// sites that do something in it; then of those that do nothing.
 enum encode_phase { ENCODE_BEFORE, ENCODE_AFTER };
 struct stub *encode_stub_for(struct encode_site *site, const struct numbering *numbering,
                              enum encode_phase phase);

@@ -2,7 +2,7 @@
 #ifndef CAIRN_TRACK_ENCODE_THREADS_COUNT_PUSHES_H
 #define CAIRN_TRACK_ENCODE_THREADS_COUNT_PUSHES_H
 
-// What is counted of pushes, samples and encodings.
+// Counts of pushes, samples and encodings.
 
 #include "track/encode/threads/threads.h"
 

@@ -99,7 +99,7 @@ bool encode_publish(struct numbering *next)
     if (!epoch)
         return false;
     for (uint32_t i = 0; i < encode.graph.edge_count && i < ENCODE_EDGES; i++)
-        set_words(epoch, i, i < next->covered ? word_of(next, i) : WORD_PUSH | i);
+        set_words(epoch, i, word_of(next, i));
     if (old)
         numbering_free(&encode.numbering);
     encode.numbering = *next;
@@ -134,6 +134,7 @@ void encode_join(struct encode_thread *thread)
     if (thread->state->jump.edge < epoch->dictionary->edges)
         thread->state->jump.slot = 0;
     thread->state->base = dictionary_base(epoch->dictionary);
+    thread->state->stamp = epoch->dictionary->stamp;
     encode_take_fast_path(thread->state);
 }
 
@@ -166,33 +167,19 @@ void encode_detach_words(struct encode_state *state)
 
 // ---- leading sites to what the encoding says
 
-#define CHANGES 512
-static struct site_change changes[CHANGES] GC_HIDDEN;
-
-static int apply(size_t count)
-{
-    return count ? sites_apply(changes, count, encode_company()) : 0;
-}
-
 static int lead(const struct numbering *numbering, enum encode_phase phase)
 {
     struct encode_site *site;
-    size_t count = 0;
     int error = 0;
     for (uint32_t i = 0; (site = encode_site_number(i)) && !error; i++) {
         if (!site->site || encode_is_fixed(site))
             continue;
         struct stub *stub = encode_stub_for(site, numbering, phase);
-        if (stub == atomic_load_explicit(&site->site->stub, memory_order_relaxed) ||
-            (!stub && phase == ENCODE_BEFORE))
-            continue;
-        changes[count++] = (struct site_change){site->site, stub};
-        if (count == CHANGES) {
-            error = apply(count);
-            count = 0;
-        }
+        if (stub || phase == ENCODE_AFTER)
+            error = patch_add(site->site, stub);
     }
-    return error ? error : apply(count);
+    const int failed = patch_commit(encode_threading());
+    return error ? error : failed;
 }
 
 int encode_patch_first(const struct numbering *next)
@@ -207,5 +194,5 @@ void encode_patch_last(void)
 
 int64_t encode_next_word(const struct numbering *next, uint32_t edge)
 {
-    return edge < next->covered ? word_of(next, edge) : WORD_PUSH;
+    return word_of(next, edge);
 }

@@ -23,6 +23,14 @@ static inline bool encode_was_open(const struct encode_epoch *epoch, uint32_t fu
     return function < epoch->open_count && epoch->open[function];
 }
 
+// The id of a thread in its root.
+static inline uint64_t encode_root_id(const struct encode_thread *thread)
+{
+    const uint32_t root = thread->state->context.root;
+    return dictionary_root(thread->epoch->dictionary, root) +
+           (encode_was_open(thread->epoch, root) ? ID_OPEN : 0);
+}
+
 int encode_start_epochs(void); // before any of these. 0, or -1: no memory
 // The numbering `next` is in force from now on; threads will notice. False: no memory, and nothing
 // has changed.
@@ -36,7 +44,7 @@ void encode_join(struct encode_thread *thread);
 void encode_leave(struct encode_thread *thread);
 // A new edge: it pushes, in whatever encoding.
 void encode_add_word(uint32_t edge);
-// What is done for an edge in an encoding that is to come.
+// The word of an edge in an encoding that is to come.
 int64_t encode_next_word(const struct numbering *next, uint32_t edge);
 // The same in the one that a thread is on. Signal-safe, no lock.
 int64_t encode_word(const struct encode_thread *thread, uint32_t edge);
@@ -57,9 +65,16 @@ static inline bool encode_is_behind(const struct encode_thread *thread)
 static inline bool encode_is_sound(const struct encode_thread *thread, uintptr_t sp)
 {
     const struct encode_state *state = thread->state;
-    return !encode.failed && !encode.stopped && !thread->busy && !thread->jumping &&
-           !state->context.over && !state->doubt && thread->root_slot && sp >= thread->stack.low &&
+    return !encode.stopped && !thread->busy && !thread->jumping && !state->context.over &&
+           state->validity == STATE_VALID && thread->root_slot && sp >= thread->stack.low &&
            sp <= thread->root_slot && !encode_is_behind(thread) && !encode_is_below_jump(state, sp);
+}
+
+// Whether a call is that of a confirmed context, with the stack pointer there; it is in the stack.
+static inline bool encode_still_holds(const struct confirmed *known, uintptr_t sp)
+{
+    return known->unloads == atomic_load_explicit(&encode.unloads, memory_order_relaxed) &&
+           *(const uintptr_t *)(sp + known->slot) == known->caller;
 }
 
 #endif

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Exceptions: of C++, of Rust, of pthread_cancel(). They take frames away without a return.
 //
-// Whoever throws one has an unwinder go over the stack, twice: to find who catches it, then to stop
+// A throw has an unwinder go over the stack, twice: to find the frame that catches it, then to stop
 // where something is to be cleaned up, and where it is caught. To unwinders a stub is a frame
-// (patch/stub_cfi.h), and they ask each frame on their way what to do: so we hear of every frame
-// whose return would have changed the number, and need to follow nobody for that. What they take
-// away elsewhere does not matter.
+// (patch/stubs/stub_cfi.h), and they ask each frame on their way what to do: so we hear of every frame
+// whose return would have changed the number, and need to follow nobody for that. Other frames
+// that they remove do not matter.
 //
 // From then on the number is in doubt. The next hook, or sample, computes it from the stack; as
 // long as that has the unwinder on it, or when it has come by again, it is still to be done.
@@ -27,15 +27,16 @@
 #include "base/place_set.h"
 #include "loadmap/loadmap.h"
 #include "loadmap/lookup.h"
-#include "patch/stub_cfi.h"
+#include "patch/stubs/stub_cfi.h"
 #include "track/encode/sites/call_graph.h"
 #include "track/encode/sites/libraries.h"
+#include "track/encode/threads/epoch.h"
 #include "track/encode/threads/lock.h"
 #include "track/encode/threads/state_from_stack.h"
 #include "track/walk/program_unwinders.h"
 #include <dlfcn.h>
 
-// What libstdc++ and libc++abi have of each thread, by the ABI that they share.
+// The data that libstdc++ and libc++abi have of each thread, by the ABI that they share.
 struct exceptions {
     void *caught;
     unsigned uncaught;
@@ -67,13 +68,14 @@ bool encode_is_unwind_resume(uintptr_t target)
 bool encode_may_move(const struct encode_thread *thread)
 {
     const struct encode_state *state = thread->state;
-    return !thread->has_signal && !thread->has_gap && !thread->has_unwinder && !state->foreign &&
-           !(state->uncaught && *state->uncaught);
+    return !(thread->obstacles & (OBSTACLE_SIGNAL | OBSTACLE_GAP | OBSTACLE_UNWINDER)) &&
+           !state->foreign && !(state->uncaught && *state->uncaught);
 }
 
 bool encode_is_call_of_unwinder(struct encode_state *state, uintptr_t sp)
 {
-    return state->in_flight && sp < state->unwinder_sp && ++state->unwinder_calls % LOOKS != 0;
+    return state->validity == STATE_UNWINDING && sp < state->unwinder_sp &&
+           ++state->unwinder_calls % LOOKS != 0;
 }
 
 // At the caller of a function of ours, by its frame.
@@ -98,10 +100,10 @@ static _Unwind_Reason_Code unwound(int version, _Unwind_Action actions,
         if (cursor.frame.flags & FRAME_CFI && !encode_is_unwinder(&cursor.frame))
             place_set_add(&seen, cursor.frame.function);
         // Its own calls are from here.
-        if (!state->in_flight || state->unwinder_sp <= cursor.sp)
+        if (state->validity != STATE_UNWINDING || state->unwinder_sp <= cursor.sp)
             state->unwinder_sp = cursor.sp + 1;
-        state->in_flight = 1;
-        encode_doubt_state();
+        state->validity = STATE_UNWINDING;
+        encode_take_slow_path(state);
     }
     return _URC_CONTINUE_UNWIND;
 }
@@ -123,8 +125,8 @@ static bool comes_from_one_that_looks(const uintptr_t *frame)
 }
 
 // An unwinder that cannot be interposed is about to look at the stack: it is to find no stub there,
-// which would be a frame to it. What returns to original code undoes nothing, and leaving it does
-// nothing to the number, either.
+// which would be a frame to it. A return to original code undoes nothing, and removing such a frame
+// does not change the number, either.
 static void uncover_returns(struct encode_thread *thread, const uintptr_t *frame)
 {
     uint64_t mask;
@@ -173,7 +175,7 @@ static void searched(uintptr_t pc, const uintptr_t *frame)
         program_unwinder_expect_memory();
     if (stage == PROGRAM_UNWINDER_BEGINS) {
         place_set_add(&seen, unwinder.function);
-        state->in_flight = 1;
+        state->validity = STATE_UNWINDING;
     }
     uncover_returns(state->thread, frame);
     // Last: return addresses of one who may have thrown stay where they are, and numbers do not

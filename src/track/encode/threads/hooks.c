@@ -29,7 +29,8 @@ _Static_assert(offsetof(struct encode_state, context.depth) == STATE_DEPTH, "");
 _Static_assert(offsetof(struct encode_state, context.limit) == STATE_LIMIT, "");
 _Static_assert(offsetof(struct encode_state, context.stack) == STATE_STACK, "");
 _Static_assert(offsetof(struct encode_state, context.over) == STATE_OVER, "");
-_Static_assert(offsetof(struct encode_state, attention) == STATE_ATTENTION, "");
+_Static_assert(offsetof(struct encode_state, validity) == STATE_VALIDITY, "");
+_Static_assert(STATE_STALE == VALIDITY_STALE, "");
 _Static_assert(offsetof(struct encode_state, stack_low) == STATE_STACK_LOW, "");
 _Static_assert(offsetof(struct encode_state, stack_bytes) == STATE_STACK_BYTES, "");
 _Static_assert(offsetof(struct encode_state, countdown) == STATE_COUNTDOWN, "");
@@ -57,6 +58,19 @@ static bool is_elsewhere(const struct encode_thread *thread, uintptr_t sp)
     return sp - low >= thread->stack.high - low;
 }
 
+// The edge of a call that was met before, unless there is something to be done; else GRAPH_NONE.
+static uint32_t known_edge(uintptr_t stub, uintptr_t target)
+{
+    const uint64_t hash = encode_table_hash(stub, target);
+    // Relaxed: the word is all there is.
+    const uint64_t word =
+        atomic_load_explicit(&encode_table[hash & ((1 << TABLE_BITS) - 1)], memory_order_relaxed);
+    if ((word ^ hash) >> TABLE_EDGE_BITS || !word ||
+        atomic_load_explicit(&encode.wanted, memory_order_relaxed))
+        return GRAPH_NONE;
+    return (uint32_t)word & ((1 << TABLE_EDGE_BITS) - 1);
+}
+
 bool encode_before_known(uintptr_t stub, uintptr_t target, uintptr_t sp)
 {
     struct encode_state *state = &encode_state;
@@ -64,14 +78,9 @@ bool encode_before_known(uintptr_t stub, uintptr_t target, uintptr_t sp)
         encode_push(state, GRAPH_NONE, false);
         return true;
     }
-    const uint64_t hash = encode_table_hash(stub, target);
-    // Relaxed: the word is all there is.
-    const uint64_t word =
-        atomic_load_explicit(&encode_table[hash & ((1 << TABLE_BITS) - 1)], memory_order_relaxed);
-    if ((word ^ hash) >> TABLE_EDGE_BITS || !word || state->attention ||
-        atomic_load_explicit(&encode.wanted, memory_order_relaxed))
+    const uint32_t edge = known_edge(stub, target);
+    if (edge == GRAPH_NONE || state->validity >= STATE_STALE)
         return false;
-    const uint32_t edge = (uint32_t)word & ((1 << TABLE_EDGE_BITS) - 1);
     if (state->countdown < 0)
         encode_count_push(state, edge);
     encode_push(state, edge, encode_repeats(state->thread, edge));
@@ -98,29 +107,34 @@ void encode_forget_calls(void)
 
 // ---- the slow path of a hook
 
-static bool walk_from(struct encode_thread *thread, const struct site *site, uintptr_t sp,
-                      uintptr_t bp)
+// Where a stub calls its hook, and where to.
+struct hook_call {
+    uintptr_t stub, target, sp, bp; // sp, bp: at the site
+    struct stub_place place;
+};
+
+static bool walk_from(struct encode_thread *thread, const struct hook_call *call)
 {
     struct unwind_cursor cursor;
-    struct unwind_bounds stack = {sp, thread->stack.high};
-    if (sp < thread->stack.low || sp >= thread->stack.high)
+    const struct site *site = call->place.site;
+    struct unwind_bounds stack = {call->sp, thread->stack.high};
+    if (call->sp < thread->stack.low || call->sp >= thread->stack.high)
         return false;
-    unwind_start_here(&cursor, site->address + site->length, sp, bp, stack);
+    unwind_start_here(&cursor, site->address + site->length, call->sp, call->bp, stack);
     return encode_walk(thread, &cursor);
 }
 
 // The state is computed from the stack, for the encoding in force if all return addresses can be
 // led to its code.
-static void refresh(struct encode_thread *thread, const struct site *site, uintptr_t sp,
-                    uintptr_t bp)
+static void refresh(struct encode_thread *thread, const struct hook_call *call)
 {
-    if (walk_from(thread, site, sp, bp))
+    if (walk_from(thread, call))
         encode_resync(thread, 0);
-    else if (!thread->state->in_flight)
+    else if (thread->state->validity != STATE_UNWINDING)
         encode_take_fast_path(thread->state); // a sample will try again
 }
 
-// What the call does to the state, in the encoding that the thread is on; its return undoes it.
+// Does to the state what the call does in the encoding that the thread is on; its return undoes it.
 static void enter(struct encode_thread *thread, const struct stub_place *place, uint32_t edge)
 {
     if (place->by_table)
@@ -139,68 +153,71 @@ static void enter_unseen(struct encode_state *state, uintptr_t stub)
         encode_push(state, GRAPH_NONE, false);
 }
 
-// What hooks are asked for, at a site. Under the lock.
-static void encode_if_due(struct encode_thread *thread, const struct site *site, uintptr_t sp,
-                          uintptr_t bp)
+// Does what hooks are asked for, at a site. Under the lock.
+static void encode_if_due(struct encode_thread *thread, const struct hook_call *call)
 {
-    const bool may = !thread->state->in_flight;
+    const bool may = thread->state->validity != STATE_UNWINDING;
     const enum reencode reason = encode_decide();
-    if (reason != REENCODE_NOT && may && walk_from(thread, site, sp, bp))
+    if (reason != REENCODE_NOT && may && walk_from(thread, call))
         encode_renumber(thread, reason);
-    if (program_unwinder_has_memory() && may && walk_from(thread, site, sp, bp))
+    if (program_unwinder_has_memory() && may && walk_from(thread, call))
         encode_stop(thread);
     atomic_store_explicit(&encode.wanted, REENCODE_NOT, memory_order_relaxed);
 }
 
 // Under the lock.
-static void meet_call(struct encode_thread *thread, struct encode_site *site, uintptr_t stub,
-                      const struct stub_place *place, uintptr_t target, uintptr_t sp, uintptr_t bp)
+static void meet_call(struct encode_thread *thread, struct encode_site *site,
+                      const struct hook_call *call)
 {
     struct encode_state *state = thread->state;
-    const uintptr_t called = target               ? target
+    const struct stub_place *place = &call->place;
+    const uintptr_t called = call->target         ? call->target
                              : site->site->target ? site->site->target
                              : site->site->slot   ? *(uintptr_t *)site->site->slot
                                                   : 0;
     if (encode.stopped) {
-        enter_unseen(state, stub);
+        enter(thread, place, GRAPH_NONE);
         return;
     }
-    if (state->in_flight) // tells whether it still is
-        walk_from(thread, site->site, sp, bp);
-    const bool deeper = state->in_flight;
-    if (((state->doubt || encode_is_behind(thread)) && !deeper) || !thread->root_slot)
-        refresh(thread, site->site, sp, bp);
-    else if (!state->attention)
+    if (state->validity == STATE_UNWINDING) // tells whether it still is
+        walk_from(thread, call);
+    const bool deeper = state->validity == STATE_UNWINDING;
+    const bool wrong = state->validity != STATE_VALID || encode_is_behind(thread);
+    if ((wrong && !deeper) || !thread->root_slot)
+        refresh(thread, call);
+    else if (state->validity < STATE_STALE)
         encode_take_fast_path(state);
     uint32_t edge = place->by_table ? place->index
                     : called        ? encode_edge(site, called)
                                     : GRAPH_NONE;
-    if (numbering_cover(&encode.numbering))
-        edge = GRAPH_NONE;
-    encode_if_due(thread, site->site, sp, bp);
+    encode_if_due(thread, call);
     encode_count_graph();
-    // Whatever the site leads to by now: this call returns to its stub.
+    // This call returns to its stub, even if the site leads elsewhere by now.
     enter(thread, place, edge);
     if (edge != GRAPH_NONE && !place->by_table)
-        remember(stub, target, edge);
+        remember(call->stub, call->target, edge);
+}
+
+// The site of a call that is followed; NULL: it is none, or the thread is not known.
+static struct encode_site *locate_call(const struct encode_thread *thread, struct hook_call *call)
+{
+    return thread && sites_locate(call->stub, &call->place) ? encode_site_of(call->place.site)
+                                                            : NULL;
 }
 
 void encode_before_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_t bp)
 {
     const int saved_errno = errno;
-    struct encode_state *state = &encode_state;
-    struct encode_thread *thread = state->thread;
-    struct stub_place place;
+    struct encode_thread *thread = encode_current;
+    struct hook_call call = {stub, target, sp, bp, {0}};
+    struct encode_site *site = locate_call(thread, &call);
     uint64_t mask;
-    struct encode_site *site =
-        thread && sites_locate(stub, &place) ? encode_site_of(place.site) : NULL;
-    if (!site || !encode_lock(thread, &mask)) {
-        enter_unseen(state, stub);
-        errno = saved_errno;
-        return;
+    if (site && encode_lock(thread, &mask)) {
+        meet_call(thread, site, &call);
+        encode_unlock(thread, &mask);
+    } else {
+        enter_unseen(&encode_state, stub);
     }
-    meet_call(thread, site, stub, &place, target, sp, bp);
-    encode_unlock(thread, &mask);
     errno = saved_errno;
 }
 
@@ -266,13 +283,10 @@ bool encode_tail_known(uintptr_t stub, uintptr_t target, uintptr_t sp)
     struct encode_state *state = &encode_state;
     if (agent_code || is_elsewhere(state->thread, sp))
         return true;
-    const uint64_t hash = encode_table_hash(stub, target);
-    const uint64_t word =
-        atomic_load_explicit(&encode_table[hash & ((1 << TABLE_BITS) - 1)], memory_order_relaxed);
-    if (!word || (word ^ hash) >> TABLE_EDGE_BITS ||
-        atomic_load_explicit(&encode.wanted, memory_order_relaxed))
+    const uint32_t edge = known_edge(stub, target);
+    if (edge == GRAPH_NONE)
         return false;
-    note_jump(state, (uint32_t)word & ((1 << TABLE_EDGE_BITS) - 1), sp);
+    note_jump(state, edge, sp);
     return true;
 }
 
@@ -280,18 +294,16 @@ void encode_tail_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_t 
 {
     const int saved_errno = errno;
     struct encode_thread *thread = encode_current;
-    struct stub_place place;
+    struct hook_call call = {stub, target, sp, bp, {0}};
+    struct encode_site *site = locate_call(thread, &call);
     uint64_t mask;
-    struct encode_site *site =
-        thread && sites_locate(stub, &place) ? encode_site_of(place.site) : NULL;
     if (site && !encode.stopped && encode_lock(thread, &mask)) {
         const uint32_t edge = encode_jump_edge(site, target);
-        const bool covered = !numbering_cover(&encode.numbering);
         // The root leaves: its return address is on top of the stack.
         if (!thread->root_slot && loadmap_place(site->site->function) == thread->root)
             thread->root_slot = sp;
-        encode_if_due(thread, site->site, sp, bp);
-        if (covered && edge != GRAPH_NONE)
+        encode_if_due(thread, &call);
+        if (edge != GRAPH_NONE)
             remember(stub, target, edge);
         note_jump(thread->state, edge, sp);
         encode_count_graph();

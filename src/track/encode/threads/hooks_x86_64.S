@@ -12,7 +12,8 @@
     .globl encode_before_direct, encode_before_indirect, encode_before_tail, encode_after
 
 // Before a call: all registers may hold arguments. (%rsp) is an address in the stub, which tells the site; of an
-// indirect call, 8(%rsp) is the target. With a table, 8(%rsp) is the program's rax, and rax the word. What our own code does touches no vector register; the slow path may ask libc.
+// indirect call, 8(%rsp) is the target. With a table, 8(%rsp) is the program's rax, and rax the word. The agent's code
+// touches no vector register; the slow path may call libc.
     .macro BEFORE indirect, known, slow, table=0
     .cfi_startproc
     SAVE %rax

@@ -3,10 +3,7 @@
 
 #include "track/encode/threads/lock.h"
 #include "base/lock.h"
-#include "base/signal_mask.h"
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
+#include "base/system/signal_mask.h"
 
 static struct lock lock;
 // A thread forks or unloads a library, holding the lock, and waits for locks of libc: who has one
@@ -81,21 +78,4 @@ void encode_break_lock(bool held)
     atomic_store_explicit(&held_in_libc, false, memory_order_relaxed);
     if (held)
         lock_break(&lock);
-}
-
-static uint64_t read_clock(clockid_t clock)
-{
-    struct timespec now;
-    syscall(SYS_clock_gettime, clock, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-uint64_t encode_now(void)
-{
-    return read_clock(CLOCK_MONOTONIC);
-}
-
-uint64_t encode_cpu_now(void)
-{
-    return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }

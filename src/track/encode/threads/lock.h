@@ -2,7 +2,7 @@
 #ifndef CAIRN_TRACK_ENCODE_THREADS_LOCK_H
 #define CAIRN_TRACK_ENCODE_THREADS_LOCK_H
 
-// The tracker's lock, and its clocks. No handler of the program interrupts its holder.
+// The tracker's lock. No handler of the program interrupts its holder.
 
 #include "track/encode/threads/threads.h"
 
@@ -15,13 +15,10 @@ bool encode_lock_patiently(uint64_t *mask);
 // In our handler, where all signals are blocked: without waiting.
 bool encode_try_lock(void);
 void encode_release_lock(void);
-// For a thread that may wait for locks of libc meanwhile: whoever has one of these does not wait
-// for ours. The program's signals may come. False: nobody will ever release it.
+// For a thread that may wait for locks of libc meanwhile: the owner of one of these does not
+// wait for ours. The program's signals may come. False: nobody will ever release it.
 bool encode_lock_for_libc(void);
 void encode_unlock_for_libc(void);
 void encode_break_lock(bool held); // in a forked child, whose parent held it for that, or not
-
-uint64_t encode_now(void);     // nanoseconds
-uint64_t encode_cpu_now(void); // of the thread's own time: others that run do not count
 
 #endif

@@ -4,21 +4,14 @@
 #include "track/encode/threads/epoch.h"
 #include "track/encode/threads/lock.h"
 #include "track/encode/threads/state_from_stack.h"
-
-// libc keeps it disguised.
-static uintptr_t jump_goal(const void *buffer)
-{
-    uintptr_t guard, goal = ((const uintptr_t *)buffer)[6];
-    __asm__("movq %%fs:0x30, %0" : "=r"(guard));
-    return (goal >> 17 | goal << 47) ^ guard;
-}
+#include "unwind/arch.h"
 
 // The state is known to be that of the stack.
 static bool is_settled(const struct encode_thread *thread, uintptr_t sp)
 {
     const struct encode_state *state = thread->state;
-    return !state->doubt && !state->attention && !state->context.over &&
-           !encode_is_behind(thread) && !encode_is_below_jump(state, sp);
+    return state->validity == STATE_VALID && !state->context.over && !encode_is_behind(thread) &&
+           !encode_is_below_jump(state, sp);
 }
 
 // Before a jump from the caller at pc, whose stack pointer is sp: as it was the last time.
@@ -50,7 +43,7 @@ static struct encode_landing landing_now(const struct encode_thread *thread, uin
                                    .id = context->id,
                                    .depth = depth,
                                    .count = depth ? context->stack[depth - 1].count : 0,
-                                   .stamp = thread->epoch->dictionary->stamp,
+                                   .stamp = thread->state->stamp,
                                    .unloads =
                                        atomic_load_explicit(&encode.unloads, memory_order_relaxed),
                                    .known = true};
@@ -62,15 +55,15 @@ void encode_jump(const void *buffer, const void *frame)
     uint64_t mask;
     if (!thread)
         return;
-    const uintptr_t *words = frame, sp = (uintptr_t)(words + 2), goal = jump_goal(buffer);
+    const uintptr_t *words = frame, sp = (uintptr_t)(words + 2), goal = arch_jump_goal(buffer);
     // Of the thread's own stack, what lies above the goal is there for sure, if we are elsewhere.
     const bool own = sp >= thread->stack.low && sp < thread->stack.high;
     const bool settled = own && !thread->busy && is_settled(thread, sp);
-    const uint32_t stamp = thread->epoch->dictionary->stamp;
+    const uint32_t stamp = thread->state->stamp;
     const uint64_t key = settled ? context_key(&thread->state->context, words[1]) : 0;
     struct encode_landing *known = &thread->landings[key % ENCODE_LANDINGS];
     if (settled && known->known && known->key == key && known->sp == sp && known->goal == goal &&
-        known->stamp == thread->epoch->dictionary->stamp &&
+        known->stamp == stamp &&
         known->unloads == atomic_load_explicit(&encode.unloads, memory_order_relaxed) &&
         land_again(thread, known))
         return;
@@ -92,7 +85,7 @@ void encode_jump(const void *buffer, const void *frame)
     thread->jump_sp = own ? sp : goal;
     thread->jumping = true;
     // By another encoding, the state before was another one, too.
-    if (settled && is_settled(thread, sp) && stamp == thread->epoch->dictionary->stamp)
+    if (settled && is_settled(thread, sp) && stamp == thread->state->stamp)
         *known = landing_now(thread, key, sp, goal);
     encode_unlock(thread, &mask);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The fast path of a push, without a call into C: of an edge that is in the table, on the thread's own stack. What is out of
-// the ordinary takes the way of hooks_x86_64.S, as if this had not been. The offsets are in state_offsets.h.
+// The fast path of a push, without a call into C: of an edge that is in the table, on the thread's own stack. All other
+// pushes take the way of hooks_x86_64.S, as if this file did not exist. The offsets are in state_offsets.h.
 
 #include "track/encode/threads/state_offsets.h"
 #include "track/calls/hook_x86_64.h"
@@ -67,8 +67,9 @@
     xorq %rsi, %rdx
     shrq $TABLE_EDGE_BITS, %rdx
     jne 9f                          // not in the table
-    movl %fs:STATE_ATTENTION(%rax), %ecx
-    orl encode+ENCODE_WANTED(%rip), %ecx
+    cmpl $VALIDITY_STALE, %fs:STATE_VALIDITY(%rax)
+    jae 9f
+    cmpl $0, encode+ENCODE_WANTED(%rip)
     jne 9f
     .if \indirect
     leaq 48(%rsp), %rcx             // the stack pointer at the site

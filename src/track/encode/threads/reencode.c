@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "track/encode/threads/reencode.h"
+#include "base/now.h"
+#include "patch/transaction.h"
 #include "track/encode/sites/open_functions.h"
 #include "track/encode/threads/count_pushes.h"
 #include "track/encode/threads/epoch.h"
 #include "track/encode/threads/exceptions.h"
-#include "track/encode/threads/lock.h"
 #include "track/encode/threads/state_from_stack.h"
 
 #define COOL_NS UINT64_C(1000000000)
@@ -25,7 +26,7 @@ static bool renumber(struct encode_thread *thread)
     struct numbering_options options = encode.numbering.options;
     struct numbering next;
     options.stamp++;
-    if (encode.restless)
+    if (encode.reencode_always)
         shuffle_heat();
     encode_choose_edges();
     if (numbering_make(&next, &encode.graph, &options))
@@ -42,7 +43,7 @@ static bool renumber(struct encode_thread *thread)
     return true;
 }
 
-// What was long ago counts less. But edges that have a number are not seen any more, however hot:
+// The past counts less. But edges that have a number are not seen any more, however hot:
 // several encodings in a short time must not make them cold.
 static void cool(uint64_t now)
 {
@@ -52,19 +53,33 @@ static void cool(uint64_t now)
     graph_cool(&encode.graph);
 }
 
+// The thread's return addresses must stay where they are: it need not walk its stack again at once.
+static void try_later(struct policy_counters *counters)
+{
+    counters->wasted /= 2;
+    encode.encoded_at += (now_ns(CLOCK_MONOTONIC) - encode.encoded_at) / 2;
+}
+
 void encode_renumber(struct encode_thread *thread, enum reencode reason)
 {
-    const uint64_t begin = encode_cpu_now();
+    const uint64_t begin = now_ns(CLOCK_THREAD_CPUTIME_ID);
     struct policy_counters *counters = &encode.policy_counters;
-    if (!encode_may_move(thread))
-        return;
-    if (!renumber(thread)) { // as long a time until it is tried again
-        counters->wasted = 0;
-        encode.encoded_at = encode_now();
+    if (!encode_may_move(thread)) {
+        try_later(counters);
         return;
     }
-    policy_encoded(&encode.policy, reason, counters);
-    const uint64_t now = encode_now(), cost = encode_cpu_now() - begin;
+    bool made = false;
+    if (!patch_begin()) {
+        made = renumber(thread);
+        patch_end();
+    }
+    if (!made) { // as long a time until it is tried again
+        counters->wasted = 0;
+        encode.encoded_at = now_ns(CLOCK_MONOTONIC);
+        return;
+    }
+    reencode_policy_encoded(&encode.policy, reason, counters);
+    const uint64_t now = now_ns(CLOCK_MONOTONIC), cost = now_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
     cool(now);
     *counters =
         (struct policy_counters){.edges_encoded = encode.graph.edge_count, .last_cost = cost};
@@ -75,7 +90,7 @@ void encode_renumber(struct encode_thread *thread, enum reencode reason)
     thread->before_count = 0;
 }
 
-#define RESTLESS_NS 1000000
+#define ALWAYS_NS 1000000
 
 enum reencode encode_decide(void)
 {
@@ -86,13 +101,14 @@ enum reencode encode_decide(void)
     counters->nanoseconds = UINT64_MAX;
     // The clock is a system call: only where it matters.
     const bool unsettled = atomic_load_explicit(&encode.invalidated, memory_order_relaxed);
-    if (!encode.restless && !unsettled && policy_decide(&encode.policy, counters) == REENCODE_NOT)
+    if (!encode.reencode_always && !unsettled &&
+        reencode_policy_decide(&encode.policy, counters) == REENCODE_NOT)
         return REENCODE_NOT;
-    counters->nanoseconds = encode_now() - encode.encoded_at;
-    if ((encode.restless || unsettled) &&
-        counters->nanoseconds > RESTLESS_NS + 3 * counters->last_cost)
+    counters->nanoseconds = now_ns(CLOCK_MONOTONIC) - encode.encoded_at;
+    if ((encode.reencode_always || unsettled) &&
+        counters->nanoseconds > ALWAYS_NS + 3 * counters->last_cost)
         return REENCODE_EDGES;
-    if (encode.restless)
+    if (encode.reencode_always)
         return REENCODE_NOT;
-    return policy_decide(&encode.policy, counters);
+    return reencode_policy_decide(&encode.policy, counters);
 }

@@ -2,7 +2,7 @@
 // A thread's stack, and the state that it stands for.
 
 #include "track/encode/threads/state_from_stack.h"
-#include "encode/silent_path.h"
+#include "encode/graph/silent_path.h"
 #include "track/encode/sites/call_graph.h"
 #include "track/encode/threads/epoch.h"
 #include "track/encode/threads/exceptions.h"
@@ -65,22 +65,24 @@ bool encode_walk(struct encode_thread *thread, struct unwind_cursor *cursor)
 static bool walk_on(struct encode_thread *thread, struct unwind_cursor *cursor)
 {
     enum verdict verdict;
-    thread->has_signal = thread->has_gap = thread->has_hook = false;
-    thread->has_unwinder = thread->has_callback = false;
+    thread->obstacles = 0;
     while (unwind_step(cursor, &verdict) == UNWIND_OK) {
         const struct unwind_frame *left = &cursor->left, *caller = &cursor->frame;
         // When the root has returned, what runs then may have its return address in the same place.
         if (thread->root_slot && left->ra_slot == thread->root_slot)
             return is_root(thread, left->function);
         if (left->flags & FRAME_SIGNAL) {
-            thread->has_signal = true;
+            thread->obstacles |= OBSTACLE_SIGNAL;
             thread->signal_sp = cursor->sp;
         }
-        thread->has_hook |= is_hook(thread, left);
-        thread->has_gap |= !(left->flags & (FRAME_CFI | FRAME_SIGNAL));
-        thread->has_callback |= encode_takes_part(left->pc) && !encode_takes_part(caller->pc);
+        if (is_hook(thread, left))
+            thread->obstacles |= OBSTACLE_HOOK;
+        if (!(left->flags & (FRAME_CFI | FRAME_SIGNAL)))
+            thread->obstacles |= OBSTACLE_GAP;
+        if (encode_takes_part(left->pc) && !encode_takes_part(caller->pc))
+            thread->obstacles |= OBSTACLE_CALLBACK;
         if (encode_is_unwinder(left)) {
-            thread->has_unwinder = true;
+            thread->obstacles |= OBSTACLE_UNWINDER;
             thread->state->unwinder_sp = left->ra_slot;
         }
         if (thread->count == ENCODE_FRAMES)
@@ -97,13 +99,13 @@ static bool walk_on(struct encode_thread *thread, struct unwind_cursor *cursor)
 bool encode_walk_on(struct encode_thread *thread, struct unwind_cursor *cursor)
 {
     const bool walked = walk_on(thread, cursor);
-    // Whoever was to leave frames has done so; the number is still in doubt.
-    if (!thread->has_unwinder)
-        thread->state->in_flight = 0;
+    struct encode_state *state = thread->state;
+    if (!(thread->obstacles & OBSTACLE_UNWINDER) && state->validity == STATE_UNWINDING)
+        state->validity = STATE_STALE; // it has left its frames
     return walked;
 }
 
-// What the function that is called begins with, in the encoding that the thread is on.
+// The first id of the function that is called, in the encoding that the thread is on.
 static uint64_t first_of(const struct encode_state *state, uint32_t edge)
 {
     if (edge == GRAPH_NONE || !state->thread)
@@ -118,7 +120,8 @@ void encode_push(struct encode_state *state, uint32_t edge, bool repeats)
                  state->base + first_of(state, edge));
 }
 
-// The edge by which a frame was called through a hook. What runs may not be what was called.
+// The edge by which a frame was called through a hook. The function that runs may have been entered by
+// a jump from the one that was called.
 static uint32_t edge_of(const struct encode_site *site, const struct encode_frame *frame)
 {
     const struct graph *graph = &encode.graph;
@@ -160,8 +163,7 @@ static bool is_missed(const struct encode_thread *thread, uintptr_t return_addre
     return stub && (stub != known->adding || encode_word(thread, known->edge) != 0);
 }
 
-// What a frame's return undoes, done. False: it undoes nothing, and would if its call were made
-// now.
+// Does what a frame's return undoes. False: it undoes nothing, and would if its call were made now.
 static bool replay_frame(struct encode_thread *thread, const struct encode_frame *frame)
 {
     struct encode_state *state = thread->state;
@@ -206,17 +208,15 @@ void encode_compute_state(struct encode_thread *thread, uintptr_t above)
 {
     struct encode_state *state = thread->state;
     bool complete = true;
-    context_reset(&state->context);
-    if (encode_was_open(thread->epoch, state->context.root))
-        state->context.id = ID_OPEN;
+    context_reset(&state->context, encode_root_id(thread));
     for (uint32_t i = thread->count; i-- > 0;)
         if (thread->frames[i].slot >= above)
             complete &= replay_frame(thread, &thread->frames[i]);
-    state->attention = state->in_flight > 0;
-    // What a handler has interrupted may be a stub or a hook, which goes on later with what it has
-    // done to the state before, and is to do. Frames that are left below it are all the same.
-    state->doubt =
-        !complete || state->attention || (thread->has_signal && thread->signal_sp > above);
+    // A handler may have interrupted a stub or a hook, which goes on later with what it has done to
+    // the state before, and is to do. Frames that are left below it are all the same.
+    const bool interrupted = thread->obstacles & OBSTACLE_SIGNAL && thread->signal_sp > above;
+    if (state->validity != STATE_UNWINDING)
+        state->validity = complete && !interrupted ? STATE_VALID : STATE_UNSURE;
 }
 
 // The stub that a frame would return to if its call were made now; NULL: the original code.
@@ -276,7 +276,7 @@ void encode_resync(struct encode_thread *thread, uintptr_t above)
             encode_join(thread);
     }
     encode_compute_state(thread, above);
-    if (!thread->state->attention)
+    if (thread->state->validity < STATE_STALE)
         encode_take_fast_path(thread->state);
 }
 

@@ -16,10 +16,10 @@ bool encode_has_landed(const struct encode_thread *thread);
 // Whether as many calls of the walked stack have pushed as there are entries: else the state is
 // another stack's, since somebody has jumped and told nobody.
 bool encode_pushes_match(const struct encode_thread *thread);
-// What the walked frames at `above` and beyond stand for becomes the state.
+// The state becomes that of the walked frames at `above` and beyond.
 void encode_compute_state(struct encode_thread *thread, uintptr_t above);
 
-// What a word says, before a call and behind it; `edge` is for one that does not tell it.
+// Does what a word says, before a call; `edge` is for one that does not tell it.
 void encode_apply_word(struct encode_state *state, int64_t word, uint32_t edge);
 void encode_push(struct encode_state *state, uint32_t edge, bool repeats);
 

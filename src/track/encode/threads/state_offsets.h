@@ -10,12 +10,15 @@
 #define STATE_LIMIT 12
 #define STATE_STACK 16
 #define STATE_OVER 28
-#define STATE_ATTENTION 32
-#define STATE_STACK_LOW 56
-#define STATE_STACK_BYTES 64
-#define STATE_COUNTDOWN 72
-#define STATE_WORDS 88
-#define STATE_BASE 96
+#define STATE_VALIDITY 32
+#define STATE_STACK_LOW 48
+#define STATE_STACK_BYTES 56
+#define STATE_COUNTDOWN 64
+#define STATE_WORDS 80
+#define STATE_BASE 88
+
+// Hooks go the slow path from this validity on.
+#define VALIDITY_STALE 2
 
 // In struct cc_entry.
 #define ENTRY_ID 0
@@ -32,8 +35,8 @@
 #define WORD_BIT_REPEATS 32
 #define WORD_BIT_LONG 62
 
-// What encode_table maps a stub's address and a target to, in one word: the upper part of their
-// hash, and the edge.
+// encode_table maps a stub's address and a target to one word: the upper part of their hash, and
+// the edge.
 #define TABLE_BITS 16
 #define TABLE_EDGE_BITS 24
 #define TABLE_FACTOR 0x9e3779b97f4a7c15

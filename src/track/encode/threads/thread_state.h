@@ -2,7 +2,8 @@
 #ifndef CAIRN_TRACK_ENCODE_THREADS_THREAD_STATE_H
 #define CAIRN_TRACK_ENCODE_THREADS_THREAD_STATE_H
 
-// What hooks and stubs read and change of a thread, and what words tell them to do.
+// The part of a thread that hooks and stubs read and change, and the words that tell them what to
+// do.
 
 #include "encode/state.h"
 #include <stdatomic.h>
@@ -25,24 +26,30 @@ struct encode_unknown_jump {
     uint32_t edge;     // the newest of such edges: an encoding that knows it knows all of them
 };
 
+// Whether the state of a thread is that of its stack.
+enum encode_validity {
+    STATE_VALID,
+    // Not surely: there are frames of calls that were made before they were followed; or a handler of
+    // the program runs that has left frames without a return. The interrupted code may be between a
+    // call and its state update, which the stack does not tell.
+    STATE_UNSURE,
+    STATE_STALE,     // not surely: the next hook, or sample, computes it from the stack
+    STATE_UNWINDING, // the same, once the unwinder is gone that has come by a stub
+};
+
 // Of each thread, at offsets that the hooks in assembler know.
 struct encode_state {
     struct context_state context;
-    uint32_t attention; // the next hook goes the slow path
-    uint32_t in_flight; // an unwinder has come by a stub, and may still be at work
-    // The number is not that of the stack, or may not be: set with `attention`; while there are
-    // frames of calls that were made before they were followed; and while a handler of the program
-    // runs that has left frames without a return. Whom that has interrupted may have been between a
-    // call and what the call does to the state, which the stack does not tell.
-    uint32_t doubt;
+    uint32_t validity; // enum encode_validity
     struct encode_thread *thread;
     uintptr_t stack_low, stack_bytes; // the thread's own stack; 0: the slow path alone
     int32_t countdown;                // pushes until one is looked at
-    uint32_t countdown_from, lot;
-    // What stubs read: the thread's own words, or those that lead to the slow path. The thread
+    uint32_t countdown_from, random;
+    // Stubs read these: the thread's own words, or those that lead to the slow path. The thread
     // writes; so does who publishes a new encoding, under the lock, the latter ones.
     struct encode_words *_Atomic words;
-    uint64_t base; // what an id is after a push, in the encoding that the thread is on
+    uint64_t base;  // what an id is after a push, in the encoding that the thread is on
+    uint32_t stamp; // of that
     // Exceptions of C++ that are not caught yet, as its runtime counts them; NULL: none was thrown.
     const unsigned *uncaught;
     bool foreign; // somebody else has thrown, and nobody tells whether it was caught

@@ -2,13 +2,15 @@
 // Start and end of the tracker and of its threads.
 
 #include "track/encode/threads/threads.h"
-#include "base/agent_map.h"
+#include "base/now.h"
+#include "base/system/agent_map.h"
 #include "track/encode/sites/call_graph.h"
 #include "track/encode/sites/libraries.h"
 #include "track/encode/threads/epoch.h"
 #include "track/encode/threads/exceptions.h"
 #include "track/encode/threads/lock.h"
 #include <errno.h>
+#include <sys/mman.h>
 
 void calls_vector_start(void); // what there is to save of vector state
 
@@ -27,12 +29,12 @@ int encode_start(struct live_encode *counts, const struct live_options *options)
         return error;
     encode.counts = counts;
     encode.verify = options->verify;
-    encode.restless = options->restless;
+    encode.reencode_always = options->reencode_always;
     encode.by = (enum live_by)options->encode_by;
-    encode.pool = (struct pool){.map = agent_map_map, .unmap = agent_map_unmap, .piece = 1 << 16};
-    encode.policy = (struct policy)POLICY_DEFAULT;
+    encode.pool = (struct pool){.map = agent_map, .unmap = agent_unmap, .piece = 1 << 16};
+    encode.policy = (struct reencode_policy)POLICY_DEFAULT;
     graph_init(&encode.graph, &encode.pool);
-    const struct numbering_options numbering = {.id_bits = ID_BITS};
+    const struct numbering_options numbering = {.id_bits = ID_NUMBER_BITS};
     error = numbering_start(&encode.numbering, &encode.graph, &numbering);
     if (!error)
         error = encode_graph_start();
@@ -41,13 +43,23 @@ int encode_start(struct live_encode *counts, const struct live_options *options)
     struct numbering first = encode.numbering;
     if (encode_start_epochs() || !encode_publish(&first))
         return -ENOMEM;
-    encode.encoded_at = encode.cooled_at = encode_now();
+    encode.encoded_at = encode.cooled_at = now_ns(CLOCK_MONOTONIC);
     encode_watch_unwinders();
     calls_vector_start();
     unwind_truth = sites_truth;
     encode_watch_loader();
     encode.started = true;
     return 0;
+}
+
+static struct encode_thread *new_thread(void)
+{
+    struct encode_thread *thread = agent_map(sizeof *thread);
+    // A child that the agent does not know of must not hand out handles of its parent.
+    if (!thread || !madvise(thread->confirmed.one, sizeof thread->confirmed.one, MADV_WIPEONFORK))
+        return thread;
+    agent_unmap(thread, sizeof *thread);
+    return NULL;
 }
 
 struct encode_thread *encode_open(uintptr_t root, struct unwind_bounds stack)
@@ -58,11 +70,11 @@ struct encode_thread *encode_open(uintptr_t root, struct unwind_bounds stack)
         return state->thread;
     if (!encode_lock_patiently(&mask))
         return NULL;
-    struct encode_thread *thread = agent_map_map(sizeof *thread);
+    struct encode_thread *thread = new_thread();
     uint32_t function = thread ? encode_instrument(root) : GRAPH_NONE;
-    if (function == GRAPH_NONE || numbering_cover(&encode.numbering)) {
+    if (function == GRAPH_NONE) {
         if (thread)
-            agent_map_unmap(thread, sizeof *thread);
+            agent_unmap(thread, sizeof *thread);
         thread = NULL;
     } else {
         graph_set_root(&encode.graph, function);
@@ -73,13 +85,16 @@ struct encode_thread *encode_open(uintptr_t root, struct unwind_bounds stack)
         state->stack_bytes = stack.high - stack.low;
         state->context = (struct context_state){
             .stack = thread->entries, .limit = ENCODE_STACK, .root = function};
-        state->attention = state->doubt = state->in_flight = 0;
+        state->validity = STATE_VALID;
         state->jump = (struct encode_unknown_jump){0};
         atomic_signal_fence(memory_order_seq_cst);
         state->thread = encode_current = thread;
         thread->next = encode.threads;
         encode.threads = thread;
         encode_join(thread);
+        context_reset(&state->context, encode_root_id(thread));
+        // The first hook finds where the root's return address lies: without it, no number counts.
+        encode_take_slow_path(state);
     }
     encode_count_graph();
     encode_unlock(NULL, &mask);
@@ -94,7 +109,7 @@ static void forget_thread(struct encode_thread *thread)
     if (*link)
         *link = thread->next;
     encode_leave(thread);
-    agent_map_unmap(thread, sizeof *thread);
+    agent_unmap(thread, sizeof *thread);
 }
 
 void encode_close(struct encode_thread *thread)
@@ -123,7 +138,7 @@ void encode_close(struct encode_thread *thread)
 
 void encode_expect_threads(void)
 {
-    encode.company = true;
+    encode.threaded = true;
 }
 
 void encode_before_fork(void)
@@ -142,7 +157,7 @@ void encode_after_fork_in_parent(void)
 
 void encode_after_fork(struct live_encode *counts)
 {
-    static struct live_encode nowhere;
+    static struct live_encode discarded;
     if (!encode.started)
         return;
     const bool held = forks;
@@ -152,7 +167,7 @@ void encode_after_fork(struct live_encode *counts)
         if (held && thread != encode_current)
             forget_thread(thread);
     }
-    encode.counts = counts ? counts : &nowhere;
+    encode.counts = counts ? counts : &discarded;
     encode_count_graph();
     encode_break_lock(held);
 }
@@ -161,6 +176,7 @@ void encode_doubt_state(void)
 {
     if (!encode_state.thread)
         return;
-    encode_state.attention = encode_state.doubt = 1;
+    if (encode_state.validity < STATE_STALE)
+        encode_state.validity = STATE_STALE;
     encode_take_slow_path(&encode_state);
 }
