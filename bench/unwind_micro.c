@@ -31,9 +31,8 @@ static __attribute__((noinline)) int walk_cairn(void)
     enum verdict verdict;
     int count = 0;
     size_t ran;
-    unwind_start_here(&cursor, (uintptr_t)__builtin_return_address(0),
-                      (uintptr_t)__builtin_dwarf_cfa(), *(uintptr_t *)__builtin_frame_address(0),
-                      bounds);
+    const struct caller_registers caller = unwind_caller_of(__builtin_frame_address(0));
+    unwind_start_here(&cursor, &caller, bounds);
     do {
         while (count < FRAMES_MOST - 16 && (ran = unwind_run(&cursor, left, 16)) != 0)
             for (size_t i = 0; i < ran; i++)

@@ -123,12 +123,12 @@ void unwind_start(struct unwind_cursor *cursor, const void *ucontext, struct unw
     begin(cursor, bounds, ARCH_ALL_KNOWN, true);
 }
 
-void unwind_start_here(struct unwind_cursor *cursor, uintptr_t pc, uintptr_t sp, uintptr_t bp,
+void unwind_start_here(struct unwind_cursor *cursor, const struct caller_registers *caller,
                        struct unwind_bounds bounds)
 {
-    cursor->registers[ARCH_RA] = pc;
-    cursor->registers[ARCH_SP] = sp;
-    cursor->registers[ARCH_FP] = bp;
+    cursor->registers[ARCH_RA] = caller->pc;
+    cursor->registers[ARCH_SP] = caller->sp;
+    cursor->registers[ARCH_FP] = caller->bp;
     begin(cursor, bounds, 1u << ARCH_SP | 1u << ARCH_FP | 1u << ARCH_RA, false);
 }
 

@@ -111,6 +111,13 @@ struct caller_registers {
     uintptr_t pc, sp, bp;
 };
 
+// The caller of a function that has this frame (__builtin_frame_address()).
+static inline struct caller_registers unwind_caller_of(const void *frame)
+{
+    const uintptr_t *words = frame;
+    return (struct caller_registers){.pc = words[1], .sp = (uintptr_t)(words + 2), .bp = words[0]};
+}
+
 enum unwind_result { UNWIND_OK, UNWIND_END };
 
 // There will be many walks: pages for what is remembered of them, all at once. Signal-safe.
@@ -128,8 +135,8 @@ void unwind_expect_stack(const void *ucontext, uintptr_t low, uintptr_t high);
 // Starts at the code interrupted by a signal (ucontext is a ucontext_t *).
 void unwind_start(struct unwind_cursor *cursor, const void *ucontext, struct unwind_bounds bounds);
 
-// Starts at the caller of the function that calls this (for synchronous events and tests).
-void unwind_start_here(struct unwind_cursor *cursor, uintptr_t pc, uintptr_t sp, uintptr_t bp,
+// Starts at a caller (for events that the program causes itself).
+void unwind_start_here(struct unwind_cursor *cursor, const struct caller_registers *caller,
                        struct unwind_bounds bounds);
 
 // Goes to the caller. UNWIND_OK, or UNWIND_END with the reason in *verdict (VERDICT_COMPLETE at the

@@ -40,12 +40,8 @@ static int end(void **state)
 // As pthread_create() has it: the frame of the function that notes is not on the path.
 __attribute__((noinline, optimize("no-omit-frame-pointer"))) static uint32_t note(void)
 {
-    const uintptr_t *frame = __builtin_frame_address(0);
-    return creation_note(&(struct creation_place){
-        .pc = frame[1],
-        .sp = (uintptr_t)(frame + 2),
-        .bp = frame[0],
-    });
+    const struct creation_place place = {.caller = unwind_caller_of(__builtin_frame_address(0))};
+    return creation_note(&place);
 }
 
 __attribute__((noipa)) static uint32_t descend(unsigned depth)

@@ -31,7 +31,7 @@ static unsigned below(unsigned limit)
 static __attribute__((noinline, noclone, optimize("no-omit-frame-pointer"))) void look(void)
 {
     const uintptr_t *frame = __builtin_frame_address(0);
-    const struct caller_registers caller = {frame[1], (uintptr_t)(frame + 2), frame[0]};
+    const struct caller_registers caller = unwind_caller_of(frame);
     walk_turn_to(&whole, whole.tree, &whole_stats);
     const ref_t expected = walk_here(&whole, &caller, 1);
     assert_int_equal(walk_here(&walker, &caller, 1), expected);
@@ -230,7 +230,7 @@ static struct live_stats marked_stats;
 static __attribute__((noinline, noclone, optimize("no-omit-frame-pointer"))) void throw(void)
 {
     const uintptr_t *frame = __builtin_frame_address(0);
-    const struct caller_registers caller = {frame[1], (uintptr_t)(frame + 2), frame[0]};
+    const struct caller_registers caller = unwind_caller_of(frame);
     assert_true(walk_here(&marked, &caller, 1));
     assert_non_null(marked.marker.entry);
     const uintptr_t *slot = (const uintptr_t *)marked.marker.slot;
@@ -258,7 +258,7 @@ static void test_an_exception_that_meets_the_marker_takes_it_away(void **state)
 static __attribute__((noinline, noclone, optimize("no-omit-frame-pointer"))) void look_alone(void)
 {
     const uintptr_t *frame = __builtin_frame_address(0);
-    const struct caller_registers caller = {frame[1], (uintptr_t)(frame + 2), frame[0]};
+    const struct caller_registers caller = unwind_caller_of(frame);
     assert_true(walk_here(&walker, &caller, 1));
 }
 

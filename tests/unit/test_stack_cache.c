@@ -28,13 +28,11 @@ struct seen {
 static __attribute__((noinline, noclone, optimize("no-omit-frame-pointer"))) void
 look(struct seen *seen, uintptr_t stop)
 {
-    const uintptr_t *frame = __builtin_frame_address(0);
     struct unwind_cursor cursor;
     enum verdict verdict;
-    const uintptr_t sp = (uintptr_t)(frame + 2);
-    seen->caller = (struct caller_registers){.pc = frame[1], .sp = sp, .bp = frame[0]};
+    seen->caller = unwind_caller_of(__builtin_frame_address(0));
     seen->frames = 0;
-    unwind_start_here(&cursor, frame[1], sp, frame[0], bounds);
+    unwind_start_here(&cursor, &seen->caller, bounds);
     do {
         seen->pc[seen->frames++] = cursor.frame.pc;
         if (unwind_step(&cursor, &verdict) != UNWIND_OK)
@@ -43,7 +41,7 @@ look(struct seen *seen, uintptr_t stop)
     } while (seen->frames < MOST);
     seen->trail.words = seen->words;
     seen->followed = unwind_follow(&seen->trail, MOST, &seen->caller,
-                                   (struct unwind_bounds){sp, bounds.high}, stop);
+                                   (struct unwind_bounds){seen->caller.sp, bounds.high}, stop);
     seen->holds = true;
     for (size_t i = 0; i < seen->trail.count; i++)
         seen->holds &= *(const uintptr_t *)seen->words[i].place == seen->words[i].value;

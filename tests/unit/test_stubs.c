@@ -232,7 +232,8 @@ __attribute__((noinline, optimize("no-omit-frame-pointer"))) static long walk_st
     const struct unwind_bounds bounds = {(uintptr_t)low, (uintptr_t)low + bytes};
     struct unwind_cursor cursor;
     enum verdict verdict;
-    unwind_start_here(&cursor, frame[1], (uintptr_t)(frame + 2), frame[0], bounds);
+    const struct caller_registers caller = unwind_caller_of(frame);
+    unwind_start_here(&cursor, &caller, bounds);
     walked_count = walked_stubs = 0;
     do {
         struct stub_place place;

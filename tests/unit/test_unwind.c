@@ -316,8 +316,8 @@ static void test_functions_that_have_not_begun_are_named_by_themselves(void **st
     enum verdict verdict = VERDICT_BAD_STACK;
     uintptr_t words[8] = {0};
     const uintptr_t sp = (uintptr_t)words;
-    unwind_start_here(&cursor, (uintptr_t)not_begun, sp, 0,
-                      (struct unwind_bounds){sp, sp + sizeof words});
+    const struct caller_registers caller = {.pc = (uintptr_t)not_begun, .sp = sp};
+    unwind_start_here(&cursor, &caller, (struct unwind_bounds){sp, sp + sizeof words});
     assert_int_equal(unwind_step(&cursor, &verdict), UNWIND_END);
     assert_int_equal(verdict, VERDICT_COMPLETE);
     assert_true(cursor.frame.function == loadmap_place((uintptr_t)not_begun));

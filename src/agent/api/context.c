@@ -5,14 +5,15 @@
 #include "encode/codebook/context_text.h"
 #include "track/encode/contexts/requested_context.h"
 
-struct context_id thread_context(uintptr_t pc, uintptr_t sp, uintptr_t bp); // see thread.h
+struct context_id thread_context(const struct caller_registers *caller); // see thread.h
 
-__attribute__((noinline)) static struct cairn_context ask(uintptr_t pc, uintptr_t sp, uintptr_t bp)
+__attribute__((noinline)) static struct cairn_context ask(const void *frame)
 {
     if (!agent.active)
         return (struct cairn_context){0, 0};
     atomic_store_explicit(&agent.process->contexts.asked, 1, memory_order_relaxed);
-    const struct context_id value = thread_context(pc, sp, bp);
+    const struct caller_registers caller = unwind_caller_of(frame);
+    const struct context_id value = thread_context(&caller);
     return (struct cairn_context){value.id, value.handle};
 }
 
@@ -22,7 +23,7 @@ API struct cairn_context cairn_context_1(void)
     const uintptr_t pc = frame[1], sp = (uintptr_t)(frame + 2);
     const struct context_id value = encode_requested(pc, sp);
     if (__builtin_expect(!value.handle, 0))
-        return ask(pc, sp, frame[0]);
+        return ask(frame);
     return (struct cairn_context){value.id, value.handle};
 }
 

@@ -66,13 +66,6 @@ static inline void counted_add(uint64_t *value, uint64_t amount)
     __atomic_fetch_add(value, amount, __ATOMIC_RELAXED);
 }
 
-// Where the program has called the function that has this frame.
-static inline struct caller_registers counted_caller(const void *frame)
-{
-    const uintptr_t *words = frame;
-    return (struct caller_registers){.pc = words[1], .sp = (uintptr_t)(words + 2), .bp = words[0]};
-}
-
 // The calling thread is at an event of the function with this frame, until counted_end(). False: it
 // has no context.
 static inline bool counted_begin(const struct thread *thread, const void *frame)

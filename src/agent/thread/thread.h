@@ -174,13 +174,13 @@ void thread_retire(bool everybody);
 void thread_leave(void);
 void thread_list_wake_all(void);
 
-// The context of the calling thread, for a function of ours that returns to pc, with the stack
-// pointer at sp, and the frame pointer as it was: the long way, if need be. Signal-safe.
-struct context_id thread_context(uintptr_t pc, uintptr_t sp, uintptr_t bp);
+// The context of the calling thread, for a function of ours that this caller has called: the long
+// way, if need be. Signal-safe.
+struct context_id thread_context(const struct caller_registers *caller);
 
-// The calling thread creates another one, by a function of ours that returns as above: the number
-// of that call.
-uint32_t thread_creation(uintptr_t pc, uintptr_t sp, uintptr_t bp);
+// The calling thread creates another one, by a function of ours that this caller has called: the
+// number of that call.
+uint32_t thread_creation(const struct caller_registers *caller);
 
 // The steps for each thread, which may be another one than the caller.
 void thread_begin_late(struct thread *thread);

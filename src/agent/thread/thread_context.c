@@ -5,7 +5,7 @@
 #include "track/context_id/thread_creation.h"
 #include <errno.h>
 
-struct context_id thread_context(uintptr_t pc, uintptr_t sp, uintptr_t bp)
+struct context_id thread_context(const struct caller_registers *caller)
 {
     const int saved_errno = errno;
     struct context_id value = {0};
@@ -13,22 +13,22 @@ struct context_id thread_context(uintptr_t pc, uintptr_t sp, uintptr_t bp)
         return value;
     const struct thread *thread = thread_self;
     const struct context_place place = {
-        .pc = pc, .sp = sp, .bp = bp, .stack = thread ? thread->stack : (struct unwind_bounds){0}};
+        .caller = *caller,
+        .stack = thread ? thread->stack : (struct unwind_bounds){0},
+    };
     value = context_id_here(&place);
     errno = saved_errno;
     return value;
 }
 
-uint32_t thread_creation(uintptr_t pc, uintptr_t sp, uintptr_t bp)
+uint32_t thread_creation(const struct caller_registers *caller)
 {
     const int saved_errno = errno;
     if (!agent.active || agent_in_vfork_child())
         return 0;
     const struct thread *thread = thread_self;
     const uint32_t number = creation_note(&(struct creation_place){
-        .pc = pc,
-        .sp = sp,
-        .bp = bp,
+        .caller = *caller,
         .stack = thread ? thread->stack : (struct unwind_bounds){0},
         .root = context_id_root(),
     });

@@ -51,9 +51,10 @@ static size_t stack_bytes_of(const pthread_attr_t *attributes)
 }
 
 static void prepare_thread(struct thread *thread, void *(*start)(void *), void *argument,
-                           const pthread_attr_t *attributes, const uintptr_t *frame)
+                           const pthread_attr_t *attributes, const void *frame)
 {
-    thread->creator = thread_creation(frame[1], (uintptr_t)(frame + 2), frame[0]);
+    const struct caller_registers caller = unwind_caller_of(frame);
+    thread->creator = thread_creation(&caller);
     thread->start = start;
     thread->argument = argument;
     thread->stack_bytes = stack_bytes_of(attributes);

@@ -271,10 +271,12 @@ static bool start_at_caller(struct caller_search *search, const struct known_cal
     const uintptr_t slot = (uintptr_t)call->slot;
     if (calls_by_sites) {
         const struct site_call resolved = calls_sites_resolve(*call->slot, call->back);
-        unwind_start_here(&search->cursor, resolved.site, slot + sizeof slot, call->bp, own);
+        const struct caller_registers caller = {resolved.site, slot + sizeof slot, call->bp};
+        unwind_start_here(&search->cursor, &caller, own);
         return true;
     }
-    unwind_start_here(&search->cursor, call->back, slot, call->bp, own);
+    const struct caller_registers hooked = {call->back, slot, call->bp};
+    unwind_start_here(&search->cursor, &hooked, own);
     return unwind_step(&search->cursor, &search->verdict) == UNWIND_OK;
 }
 

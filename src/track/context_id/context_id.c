@@ -237,8 +237,7 @@ static struct context_id by_walk(struct context_id_thread *thread,
 {
     struct context_id value = {0};
     struct program_frames frames;
-    if (!has_origin(thread) ||
-        !program_frames_begin(&frames, place->pc, place->sp, place->bp, place->stack))
+    if (!has_origin(thread) || !program_frames_begin(&frames, &place->caller, place->stack))
         return value;
     struct known_frames known = {.frames = thread->frames, .point = frames.point};
     known.count = walk(thread, &frames, &known.cut);

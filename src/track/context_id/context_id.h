@@ -19,10 +19,9 @@ struct context_id {
     uint64_t id, handle; // handle 0: not known
 };
 
-// The place of a question: the return address of the call, the stack pointer behind it, the frame
-// pointer there, and the bounds of the thread's stack.
+// The place of a question: its caller, and the bounds of the thread's stack.
 struct context_place {
-    uintptr_t pc, sp, bp;
+    struct caller_registers caller;
     struct unwind_bounds stack;
 };
 

@@ -108,7 +108,7 @@ static uint32_t walk(const struct creation_place *at, place_t *site)
     struct program_frames frames;
     struct program_frame frame;
     uint32_t count = 0;
-    if (!program_frames_begin(&frames, at->pc, at->sp, at->bp, at->stack))
+    if (!program_frames_begin(&frames, &at->caller, at->stack))
         return 0;
     *site = frames.point;
     while (count < MOST_FRAMES && program_frames_next(&frames, &frame))

@@ -31,11 +31,11 @@ void creation_start(struct arena *arena, struct live_creations *live, uint32_t m
 // In a child of fork, after creation_start(): takes over how the calling thread was created.
 void creation_after_fork(const struct arena *from, const struct live_creations *parent);
 
-// A call of pthread_create() by the calling thread: the return address, the stack pointer behind
-// it, the frame pointer there, and the bounds of the stack; and the function that the thread began
-// in. The number of the call. In normal context; signals are blocked meanwhile.
+// A call of pthread_create() by the calling thread: its caller, the bounds of the stack, and the
+// function that the thread began in. The number of the call. In normal context; signals are blocked
+// meanwhile.
 struct creation_place {
-    uintptr_t pc, sp, bp;
+    struct caller_registers caller;
     struct unwind_bounds stack;
     uintptr_t root;
 };

@@ -3,15 +3,17 @@
 #include "track/walk/marker.h"
 #include "track/walk/unmarkable.h"
 
-bool program_frames_begin(struct program_frames *frames, uintptr_t pc, uintptr_t sp, uintptr_t bp,
+bool program_frames_begin(struct program_frames *frames, const struct caller_registers *caller,
                           struct unwind_bounds stack)
 {
-    const bool own = sp >= stack.low && sp < stack.high;
-    const uintptr_t truth = marker_is_stub(pc) ? marker_truth(sp) : pc;
-    if (!truth)
+    struct caller_registers from = *caller;
+    const bool own = from.sp >= stack.low && from.sp < stack.high;
+    if (marker_is_stub(from.pc))
+        from.pc = marker_truth(from.sp);
+    if (!from.pc)
         return false;
-    unwind_start_here(&frames->cursor, truth, sp, bp,
-                      (struct unwind_bounds){own ? sp : stack.high, stack.high});
+    unwind_start_here(&frames->cursor, &from,
+                      (struct unwind_bounds){own ? from.sp : stack.high, stack.high});
     frames->point = frames->cursor.frame.place;
     frames->verdict = VERDICT_BAD_STACK;
     frames->more = true;

@@ -7,7 +7,7 @@
 // called, for a reader, from where the agent was.
 //
 //   struct program_frames frames;
-//   if (program_frames_begin(&frames, pc, sp, bp, stack))
+//   if (program_frames_begin(&frames, &caller, stack))
 //       while (program_frames_next(&frames, &frame)) ...
 //   frames.verdict      how it ended
 //
@@ -32,9 +32,8 @@ struct program_frames {
     bool more;
 };
 
-// From a call that returns to pc, with the stack and the frame pointer as they are then. False: the
-// marker was at pc, and is not any more.
-bool program_frames_begin(struct program_frames *frames, uintptr_t pc, uintptr_t sp, uintptr_t bp,
+// From a caller. False: the marker was at its pc, and is not any more.
+bool program_frames_begin(struct program_frames *frames, const struct caller_registers *caller,
                           struct unwind_bounds stack);
 
 bool program_frames_next(struct program_frames *frames, struct program_frame *frame);

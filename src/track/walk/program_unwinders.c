@@ -42,13 +42,14 @@ bool program_unwinder_has_memory(void)
 enum program_unwinder_stage program_unwinder_stage(uintptr_t pc, const uintptr_t *frame,
                                                    uintptr_t high, struct unwind_frame *unwinder)
 {
-    const uintptr_t sp = (uintptr_t)(frame + 2);
-    const struct unwind_bounds bounds = {sp, sp < high ? high : sp};
+    const struct caller_registers caller = unwind_caller_of(frame);
+    const struct caller_registers asked = {.pc = pc + 1, .sp = caller.sp, .bp = caller.bp};
+    const struct unwind_bounds bounds = {caller.sp, caller.sp < high ? high : caller.sp};
     struct unwind_cursor cursor;
     enum verdict verdict;
-    unwind_start_here(&cursor, pc + 1, sp, frame[0], bounds);
+    unwind_start_here(&cursor, &asked, bounds);
     const place_t wanted = cursor.frame.function;
-    unwind_start_here(&cursor, frame[1], sp, frame[0], bounds);
+    unwind_start_here(&cursor, &caller, bounds);
     for (unsigned i = 0; i < OUTERMOST_FRAMES; i++) {
         *unwinder = cursor.frame;
         if (cursor.frame.function == wanted) {

@@ -425,8 +425,7 @@ static void begin_at_call(struct unwind_pass *pass, struct walker *walker,
                           const struct caller_registers *caller)
 {
     begin(pass, walker);
-    unwind_start_here(&pass->cursor, caller->pc, caller->sp, caller->bp,
-                      readable_stack(walker, caller->sp));
+    unwind_start_here(&pass->cursor, caller, readable_stack(walker, caller->sp));
 }
 
 ref_t walk_here(struct walker *walker, const struct caller_registers *caller, uint64_t weight)

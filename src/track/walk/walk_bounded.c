@@ -395,9 +395,8 @@ static __attribute__((noinline)) void mend(struct walker *walker, size_t left)
         return;
     }
     walker->frames[--up.low] = rest->frame;
-    const struct caller_registers *caller = &rest->caller;
-    if (caller->pc) {
-        unwind_start_here(&up.cursor, caller->pc, caller->sp, caller->bp,
+    if (rest->caller.pc) {
+        unwind_start_here(&up.cursor, &rest->caller,
                           (struct unwind_bounds){walker->lowest, walker->stack.high});
         unwind_pass_walk(&up);
     }

@@ -122,7 +122,7 @@ WITH_WEIGHT ref_t attribute(struct thread *thread, const struct caller_registers
 WITH_WEIGHT void note(const void *block, size_t size, const void *frame,
                       const struct block_weight *weight)
 {
-    const struct caller_registers caller = counted_caller(frame);
+    const struct caller_registers caller = unwind_caller_of(frame);
     struct thread *thread = thread_current;
     ref_t node = 0;
     blocks_expect(&alloc.blocks, (uintptr_t)block);
@@ -230,7 +230,7 @@ void alloc_freed(struct block_taken taken)
 void alloc_note_mapping(uint64_t mapped, uint64_t unmapped, const void *frame)
 {
     const int saved_errno = errno;
-    const struct caller_registers caller = counted_caller(frame);
+    const struct caller_registers caller = unwind_caller_of(frame);
     struct thread *thread = thread_current;
     ref_t ref = 0;
     if (!alloc.keeps || !agent_is_recording())

@@ -62,7 +62,7 @@ void io_note(enum io_direction direction, int64_t bytes, uint64_t begun, const v
     if (!is_wanted(&direction))
         return;
     const struct io_done done = describe(direction, bytes, clock_now(LIVE_EVENT_WALL) - begun);
-    const struct caller_registers caller = counted_caller(frame);
+    const struct caller_registers caller = unwind_caller_of(frame);
     struct thread *thread = thread_current;
     ref_t node = 0;
     if (!agent_is_recording())

@@ -70,7 +70,7 @@ static void count(ref_t ref, enum live_lock_value value, uint64_t amount)
 // The node of the caller; where trees forget, with this cost, which is then charged.
 static ref_t locate(const void *frame, uint64_t cost)
 {
-    const struct caller_registers caller = counted_caller(frame);
+    const struct caller_registers caller = unwind_caller_of(frame);
     struct thread *thread = thread_current;
     ref_t node = 0;
     if (!counted_begin(thread, frame))

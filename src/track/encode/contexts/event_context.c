@@ -79,12 +79,11 @@ ref_t encode_event_node(struct walker *walker, uintptr_t pc, uintptr_t sp)
 // and whoever undoes the call later finds it so.
 static bool says_the_same(struct encode_thread *thread, const struct caller_registers *caller)
 {
-    const uintptr_t pc = caller->pc, sp = caller->sp;
     struct unwind_cursor cursor;
     struct stub_place place;
     struct encode_saved_state kept;
-    unwind_start_here(&cursor, pc, sp, caller->bp, (struct unwind_bounds){sp, thread->stack.high});
-    if (!sites_locate(pc, &place))
+    unwind_start_here(&cursor, caller, (struct unwind_bounds){caller->sp, thread->stack.high});
+    if (!sites_locate(caller->pc, &place))
         return encode_confirm(thread, &cursor, CONFIRM_OR_MEND);
     encode_save_state(thread, &kept);
     const bool same =

@@ -94,15 +94,16 @@ static void remember(struct encode_thread *thread, const struct context_place *p
 {
     const struct context_state *context = &thread->state->context;
     const uintptr_t slot = thread->count ? thread->frames[0].slot : thread->root_slot;
-    if (slot < place->sp)
+    const struct caller_registers *caller = &place->caller;
+    if (slot < caller->sp)
         return;
     confirmed_put(&thread->confirmed,
                   &(struct confirmed){
-                      .key = context_key(context, place->pc),
-                      .at = place->pc,
+                      .key = context_key(context, caller->pc),
+                      .at = caller->pc,
                       .caller = *(const uintptr_t *)slot,
-                      .slot = slot - place->sp,
-                      .sp = place->sp,
+                      .slot = slot - caller->sp,
+                      .sp = caller->sp,
                       .stamp = thread->state->stamp,
                       .unloads = atomic_load_explicit(&encode.unloads, memory_order_relaxed),
                       .handle = value->handle,
@@ -116,12 +117,12 @@ bool encode_context(struct context_id_thread *asked, const struct context_place 
     struct stub_place stub;
     uint64_t mask;
     // A call of ours that went through a hook is on ccStack, but not among the frames.
-    if (!thread || sites_locate(place->pc, &stub) || place->sp < thread->stack.low ||
-        place->sp >= thread->stack.high || !encode_lock(thread, &mask))
+    const uintptr_t sp = place->caller.sp;
+    if (!thread || sites_locate(place->caller.pc, &stub) || sp < thread->stack.low ||
+        sp >= thread->stack.high || !encode_lock(thread, &mask))
         return false;
     struct unwind_cursor cursor;
-    unwind_start_here(&cursor, place->pc, place->sp, place->bp,
-                      (struct unwind_bounds){place->sp, thread->stack.high});
+    unwind_start_here(&cursor, &place->caller, (struct unwind_bounds){sp, thread->stack.high});
     const place_t point = cursor.frame.place;
     const place_t place_of = cursor.frame.function;
     const bool confirmed = encode_confirm(thread, &cursor, CONFIRM_OR_MEND);

@@ -81,9 +81,9 @@ bool encode_is_call_of_unwinder(struct encode_state *state, uintptr_t sp)
 // At the caller of a function of ours, by its frame.
 static void start_above(struct unwind_cursor *cursor, const uintptr_t *frame)
 {
-    const uintptr_t sp = (uintptr_t)(frame + 2), high = encode_state.thread->stack.high;
-    unwind_start_here(cursor, frame[1], sp, frame[0],
-                      (struct unwind_bounds){sp, sp < high ? high : sp});
+    const struct caller_registers caller = unwind_caller_of(frame);
+    const uintptr_t sp = caller.sp, high = encode_state.thread->stack.high;
+    unwind_start_here(cursor, &caller, (struct unwind_bounds){sp, sp < high ? high : sp});
 }
 
 // An exception goes by a stub, on either of its ways. Normal context, in the unwinder.

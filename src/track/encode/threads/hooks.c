@@ -117,10 +117,11 @@ static bool walk_from(struct encode_thread *thread, const struct hook_call *call
 {
     struct unwind_cursor cursor;
     const struct site *site = call->place.site;
-    struct unwind_bounds stack = {call->sp, thread->stack.high};
+    const struct caller_registers caller = {site->address + site->length, call->sp, call->bp};
+    const struct unwind_bounds stack = {call->sp, thread->stack.high};
     if (call->sp < thread->stack.low || call->sp >= thread->stack.high)
         return false;
-    unwind_start_here(&cursor, site->address + site->length, call->sp, call->bp, stack);
+    unwind_start_here(&cursor, &caller, stack);
     return encode_walk(thread, &cursor);
 }
 

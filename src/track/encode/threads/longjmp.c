@@ -55,12 +55,13 @@ void encode_jump(const void *buffer, const void *frame)
     uint64_t mask;
     if (!thread)
         return;
-    const uintptr_t *words = frame, sp = (uintptr_t)(words + 2), goal = arch_jump_goal(buffer);
+    const struct caller_registers caller = unwind_caller_of(frame);
+    const uintptr_t sp = caller.sp, goal = arch_jump_goal(buffer);
     // Of the thread's own stack, what lies above the goal is there for sure, if we are elsewhere.
     const bool own = sp >= thread->stack.low && sp < thread->stack.high;
     const bool settled = own && !thread->busy && is_settled(thread, sp);
     const uint32_t stamp = thread->state->stamp;
-    const uint64_t key = settled ? context_key(&thread->state->context, words[1]) : 0;
+    const uint64_t key = settled ? context_key(&thread->state->context, caller.pc) : 0;
     struct encode_landing *known = &thread->landings[key % ENCODE_LANDINGS];
     if (settled && known->known && known->key == key && known->sp == sp && known->goal == goal &&
         known->stamp == stamp &&
@@ -72,7 +73,7 @@ void encode_jump(const void *buffer, const void *frame)
         return;
     }
     struct unwind_cursor cursor;
-    unwind_start_here(&cursor, words[1], sp, words[0],
+    unwind_start_here(&cursor, &caller,
                       (struct unwind_bounds){own ? sp : goal, thread->stack.high});
     const bool walked =
         goal >= thread->stack.low && goal < thread->stack.high && encode_walk(thread, &cursor);
