@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The numbers that all tables have: inclusive and exclusive cost in every metric, calls, and the cost of a call.
 
-import { amount, amountEach, exactAmount, grouped, percent, signed } from "./numbers.js";
+import { amount, amountEach, exactAmount, grouped, percent, ratioText, signed } from "./numbers.js";
 import { Session } from "./session.js";
 
 /**
@@ -63,6 +63,12 @@ export function meaningOf(metric) {
  */
 export function columnsOf(session, nameTitle, nameWidth) {
     const {metric, metrics, callsMetric, tree} = session;
+    /**
+     * @param {number} of
+     * @returns {Column[]}
+     */
+    const ratios = (of) => session.ratiosOf(of).map(({name, meaning}) =>
+        ({key: "ratio:" + name, title: name, hint: `${meaning}, with all it calls`, width: 88}));
     /** @type {Column[]} */
     const columns = [
         {key: "total", title: "total", hint: `${metric.name} of a function with all it calls`, width: 70},
@@ -81,13 +87,14 @@ export function columnsOf(session, nameTitle, nameWidth) {
         columns.push({key: "returns", title: "returns", hint: "how often it was seen to return between samples; " +
             "not a count of calls", width: 70});
     }
-    columns.push({key: "name", title: nameTitle, hint: "sort by name", width: nameWidth, name: true});
+    columns.push(...ratios(metric.index), {key: "name", title: nameTitle, hint: "sort by name", width: nameWidth, name: true});
     for (const other of metrics) {
         if (other.index === metric.index || other.index === callsMetric)
             continue;
         columns.push({key: "total:" + other.index, title: other.name,
             hint: `${other.name} with all it calls${meaningOf(other.name) && ": "}${meaningOf(other.name)}`, width: 88});
-        columns.push({key: "self:" + other.index, title: "self", hint: `${other.name} of the function alone`, width: 78});
+        columns.push({key: "self:" + other.index, title: "self", hint: `${other.name} of the function alone`, width: 78},
+            ...ratios(other.index));
     }
     return columns;
 }
@@ -99,7 +106,9 @@ export function columnsOf(session, nameTitle, nameWidth) {
  * @param {Numbers} numbers
  */
 export function sortValue(session, key, numbers) {
-    const [word, index] = key.split(":");
+    const [word, index] = key.split(":"), ratio = session.ratioNamed(index);
+    if (word === "ratio")
+        return ratio && numbers.total(ratio.over) > 0 ? numbers.total(ratio.of) / numbers.total(ratio.over) : 0;
     const metric = index ? Number(index) : session.metric.index;
     const calls = session.callsMetric >= 0 && numbers.counted ? numbers.self(session.callsMetric) : 0;
     switch (word) {
@@ -202,7 +211,10 @@ export function cellsOf(session, columns, numbers, name) {
         case "name":
             return name;
         }
-        const [word, index] = key.split(":"), other = metrics.find((one) => one.index === Number(index));
+        const [word, index] = key.split(":"), ratio = session.ratioNamed(index);
+        if (word === "ratio")
+            return {text: ratio ? ratioText(numbers.total(ratio.of), numbers.total(ratio.over), ratio.unit) : ""};
+        const other = metrics.find((one) => one.index === Number(index));
         if (!other)
             return {text: ""};
         const value = word === "self" ? numbers.self(other.index) : numbers.total(other.index);

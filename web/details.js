@@ -5,7 +5,7 @@ import { boundText, meaningOf, samplesText } from "./columns.js";
 import { button, element, fill } from "./dom.js";
 import { functionNumbers } from "./lists.js";
 import { safe } from "./names.js";
-import { amount, amountEach, grouped, percent } from "./numbers.js";
+import { amount, amountEach, grouped, percent, ratioText } from "./numbers.js";
 import { Selection } from "./selection.js";
 import { Session } from "./session.js";
 import { changeRows, factsOf } from "./tooltip.js";
@@ -64,13 +64,16 @@ export class Details {
     table(numbers) {
         const {session} = this, {metrics, callsMetric, tree} = session;
         const others = metrics.filter(({index}) => index !== session.metric.index);
-        const rows = [session.metric, ...others].filter(({index}) => index !== callsMetric).map(({index, name, unit, error}) => {
+        const rows = [session.metric, ...others].filter(({index}) => index !== callsMetric).flatMap(({index, name, unit, error}) => {
             const whole = tree.total[index][0], total = numbers.total(index), self = numbers.self(index);
-            return element("tr", {class: index === session.metric.index ? "chosen" : ""}, element("th", {title: meaningOf(name)}, name),
+            return [element("tr", {class: index === session.metric.index ? "chosen" : ""}, element("th", {title: meaningOf(name)}, name),
                 element("td", {}, amount(total, unit) + (error < 0 ? "" : boundText(session, numbers.total(error)))),
                 element("td", {class: "share"}, percent(total, whole)),
                 element("td", {}, self > 0 ? amount(self, unit) + (error < 0 ? "" : boundText(session, numbers.self(error))) : "–"),
-                element("td", {class: "share"}, self > 0 ? percent(self, whole) : ""));
+                element("td", {class: "share"}, self > 0 ? percent(self, whole) : "")),
+            ...session.ratiosOf(index).filter(({over}) => numbers.total(over) > 0).map((ratio) => element("tr", {}, element("th", {title: ratio.meaning}, ratio.name),
+                ...[numbers.total, numbers.self].flatMap((value) => [
+                    element("td", {}, ratioText(value(ratio.of), value(ratio.over), ratio.unit) || "–"), element("td", {})])))];
         });
         const {metric} = session;
         if (metric.before >= 0)

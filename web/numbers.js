@@ -85,6 +85,17 @@ export function amountEach(value, unit) {
 }
 
 /**
+ * One amount over another, in the unit of the ratio; "%": a share.
+ * @param {number} of
+ * @param {number} over
+ * @param {string} unit
+ * @returns {string} empty if nothing is to be divided by
+ */
+export function ratioText(of, over, unit) {
+    return !(over > 0) ? "" : unit === "%" ? percent(of, over) : amountEach(of / over, unit);
+}
+
+/**
  * With its sign.
  * @param {string} text of a number
  */

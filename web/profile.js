@@ -3,6 +3,8 @@
 
 /**
  * @typedef {"cost" | "calls" | "error" | "edge"} MetricKind
+ * One metric over another; unit "%": a share.
+ * @typedef {{name: string, unit: string, meaning: string, of: number, over: number}} Ratio
  * @typedef {{name: string, unit: string, kind: MetricKind, sample_weight: number,
  *   runs: number, error: number | null, warning: string | null}} Metric
  * A row of a diff: its outermost node, its cost, and why it changed.
@@ -10,7 +12,7 @@
  *   by_price: number, significant: boolean}} Change
  * @typedef {{format: number, command: string, tracker: string, tree: string, recorded_ms: number,
  *   duration_ns: number, complete: boolean, samples: number, sampled: string, whole: number,
- *   left_out: number, metrics: Metric[], timeline: number[] | null, code: boolean,
+ *   left_out: number, metrics: Metric[], ratios: Ratio[], timeline: number[] | null, code: boolean,
  *   waiting: {wall: number, cpu: number} | null, diff: {old: string, new: string} | null, notes: string[], changes?: Change[],
  *   sentence?: string, split?: boolean}} Meta
  */

@@ -329,6 +329,19 @@ export class Session {
     }
 
     /**
+     * The ratios that a metric is the dividend of.
+     * @param {number} metric
+     */
+    ratiosOf(metric) {
+        return this.profile.meta.ratios.filter(({of}) => of === metric);
+    }
+
+    /** @param {string} name */
+    ratioNamed(name) {
+        return this.profile.meta.ratios.find((ratio) => ratio.name === name);
+    }
+
+    /**
      * Changes the state. What a user may want to undo becomes an entry of the history.
      * @param {Partial<State>} change
      * @param {"push" | "replace"} [how]

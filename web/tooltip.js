@@ -4,7 +4,7 @@
 import { changeNote } from "./change.js";
 import { boundText, samplesText } from "./columns.js";
 import { element, fill } from "./dom.js";
-import { amount, amountEach, percent, signed } from "./numbers.js";
+import { amount, amountEach, percent, ratioText, signed } from "./numbers.js";
 import { KIND_INLINED, KIND_PHASE, KIND_PROCESS, KIND_THREAD, LINE_FIRST, LINE_MANY } from "./profile.js";
 import { Session } from "./session.js";
 import { Tree } from "./tree.js";
@@ -66,6 +66,20 @@ export function changeRows({metric}, total, self, whole, place) {
         place === "panel" && element("td", {class: "share"}, own !== 0 ? as(percent(own, whole)) : ""));
     return [row("before", total(before), self(before), (text) => text),
         row("change", total(index) - total(before), self(index) - self(before), signed)];
+}
+
+/**
+ * The ratios that a metric is the dividend of.
+ * @param {Session} session
+ * @param {Tree} tree
+ * @param {number} node
+ * @param {number} metric
+ */
+function ratioRows(session, tree, node, metric) {
+    const ratios = session.ratiosOf(metric).filter(({over}) => tree.total[over][node] > 0);
+    return ratios.map(({name, unit, of, over}) => element("tr", {}, element("th", {}, name),
+        element("td", {}, ratioText(tree.total[of][node], tree.total[over][node], unit)), element("td", {}, ""), element("td", {}, ""),
+        element("td", {}, ratioText(tree.self[of][node], tree.self[over][node], unit) || "–")));
 }
 
 export class Tooltip {
@@ -146,13 +160,15 @@ export class Tooltip {
         if (metric.before >= 0)
             rows.push(...changeRows(session, nodeValues(tree.total, node), nodeValues(tree.self, node), tree.total[metric.before][0] || whole,
                 "tooltip"));
+        rows.push(...ratioRows(session, tree, node, metric.index));
         for (const other of metrics) {
             if (other.index === metric.index || other.index === callsMetric)
                 continue;
             const value = tree.total[other.index][node];
             rows.push(element("tr", {}, element("th", {}, other.name), element("td", {}, amount(value, other.unit)),
                 element("td", {class: "share"}, percent(value, tree.total[other.index][0])), element("td", {}, ""),
-                element("td", {}, tree.self[other.index][node] > 0 ? amount(tree.self[other.index][node], other.unit) : "–")));
+                element("td", {}, tree.self[other.index][node] > 0 ? amount(tree.self[other.index][node], other.unit) : "–")),
+            ...ratioRows(session, tree, node, other.index));
         }
         const calls = session.calls(tree, node), below = [];
         if (calls > 0)

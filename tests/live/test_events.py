@@ -363,10 +363,36 @@ class Views(EventsTest):
         size = re.findall(r"([\d.]+) (k|M|)B", row)[-1]
         scale = {"": 1, "k": 1e3, "M": 1e6}[size[1]]
         self.assertAlmostEqual(float(size[0]) * scale / (totals["alloc"] / totals["allocs"]), 1, delta=0.02)
+        profile = Profile(self.path)
+        for options in ((), ("--view", "flat"), ("--view", "callers"), ("--by", "thread")):
+            report = profile.report(*options)
+            metrics = [metric["name"] for metric in report["metrics"]]
+            self.assertEqual([(ratio["name"], ratio["unit"]) for ratio in report["ratios"]],
+                             [("alloc-size", "bytes"), ("io-size", "bytes"), ("io-latency", "ns")])
+            for node in report["nodes"]:
+                values = dict(zip(metrics, node["total"]))
+                for ratio, of, over in zip(node["ratios"], ("alloc", "io", "io-time"), ("allocs", "io-ops", "io-ops")):
+                    if values[over] == 0:
+                        self.assertIsNone(ratio)
+                    else:
+                        self.assertAlmostEqual(ratio * values[over] / (values[of] or 1), 1 if values[of] else 0, places=5)
         for names, word in (("alloc-size", "sorts no rows"), ("alloc,ipc", "has not both")):
             run = Run([CAIRN, "report", "--metric", names, self.path])
             self.assertEqual((run.status, run.words.count("\n")), (2, 1), run.words)
             self.assertIn(word, run.words)
+
+    def test_the_share_that_is_waiting(self):
+        """Of wall time, whether `waiting` is asked for or not."""
+        self.record(["sleep", "0.2"], "-e", "wall", "-e", "cpu")
+        shown = Run([CAIRN, "report", "--no-pager", "--width", "300", "--metric", "wall,waiting-share", self.path])
+        self.assertEqual(shown.status, 0, shown.words)
+        row = next(line for line in shown.text.splitlines() if "100.0 %" in line)
+        report = Profile(self.path).report()
+        self.assertEqual(report["ratios"], [{"name": "waiting-share", "unit": "%"}])
+        total = dict(zip((metric["name"] for metric in report["metrics"]), report["nodes"][0]["total"]))
+        share = report["nodes"][0]["ratios"][0]
+        self.assertAlmostEqual(share, 100 * total["waiting"] / total["wall"], places=5)
+        self.assertIn(f"{share:.1f} %", row)
 
     def test_trees_that_make_no_sense_are_refused(self):
         for options, word in ((("-e", "cpu", "-e", "alloc", "--tree", "hot"), "--tree full"),

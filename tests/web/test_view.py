@@ -110,6 +110,30 @@ class ViewTest(LiveTest):
             found = [row for row in map(tuple, page.evaluate(CALLERS)) if row[1] or row[2]]
             self.assertEqual(Counter(found), Counter(row for row in report if row[1] or row[2]))
 
+    def test_ratios_are_those_of_the_report(self):
+        shown = """(() => {
+            const {session} = app, tree = session.tree;
+            return Array.from({length: tree.count}, (_, i) => session.profile.meta.ratios.map(({name}) =>
+                sortValue(session, "ratio:" + name, nodeNumbers(tree, i))));
+        })()"""
+        for name, key, label, text in (("alloc", "alloc-size", "alloc-size", r" (k|M|)B$"),
+                                       ("threads", "waiting-share", "waiting-share", r" %$")):
+            page = self.page(name, "#view=tree")
+            report = self.profiles[name].report("--no-debuginfod", "--no-sites", "--fold-recursion=no", "--min", "0", "--metric", "all")
+            self.assertEqual(page.evaluate("app.session.profile.meta.ratios.map(({name}) => name)"), [key])
+            scale = 100 if key == "waiting-share" else 1
+            expected = sorted(round((node["ratios"][0] or 0) / scale, 6) for node in report["nodes"])
+            for one, other in zip(sorted(row[0] for row in page.evaluate(shown)), expected, strict=True):
+                self.assertAlmostEqual(one, other, delta=1e-5 * max(1, other))
+            heads = page.evaluate("[...document.querySelectorAll('.view:not([hidden]) .table-head button')].map((one) => one.textContent)")
+            self.assertIn(label, heads)
+            cell = page.evaluate(f"document.querySelector('.view:not([hidden]) .row').children[{heads.index(label)}].textContent")
+            self.assertRegex(cell, text)
+            page.press("p")
+            page.evaluate("app.selection.node(app.session.tree, 1)")
+            self.assertIn(label, page.evaluate("document.querySelector('.details').textContent"))
+            self.assertEqual(page.complaints(), [])
+
     def test_small_contexts_are_summed_up(self):
         path = self.file("few.html")
         run = Run([CAIRN, "view", "--no-debuginfod", "--contexts", "12", "--json", "-o", path, self.profiles["walk"].path])
@@ -175,7 +199,7 @@ class ViewTest(LiveTest):
         share = page.evaluate("app.session.tree.byFunction().total[0][app.session.names.find('main')] / app.session.tree.total[0][0]")
         self.assertAlmostEqual(whole, share * page.evaluate("app.views.flame.flame.width"), delta=0.5)
         page.click(before["x"], before["y"])
-        self.assertEqual(self.frame(page, "share_right")["width"], page.evaluate("app.views.flame.flame.width"))
+        self.assertAlmostEqual(self.frame(page, "share_right")["width"], page.evaluate("app.views.flame.flame.width"), places=6)
         self.assertEqual(page.evaluate("document.querySelector('.crumb.last').textContent"), "share_right")
         self.assertEqual(page.evaluate("document.querySelector('.details h2').textContent"), "share_right")
         address = page.evaluate("location.hash")
@@ -186,7 +210,7 @@ class ViewTest(LiveTest):
         page.press("i")
         self.assertGreater(self.frame(page, "_start")["y"], self.frame(page, "main")["y"])
         linked = self.page("walk", address)
-        self.assertEqual(self.frame(linked, "share_right")["width"], linked.evaluate("app.views.flame.flame.width"))
+        self.assertAlmostEqual(self.frame(linked, "share_right")["width"], linked.evaluate("app.views.flame.flame.width"), places=6)
 
     def colour_at(self, page, name):
         """The colour that was drawn at a frame of a function."""

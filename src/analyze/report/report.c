@@ -235,6 +235,8 @@ static struct show_options show_options(const struct report *report)
         .has_calls = calls < profile->metric_count,
         .calls = calls,
         .runs = report->runs,
+        .ratios = report->ratios,
+        .ratio_count = report->ratio_count,
         .counts_calls = profile_counts_calls(&profile->metrics[report->metric]),
     };
     memcpy(show.metrics, metrics->chosen, sizeof show.metrics);
@@ -426,8 +428,10 @@ int report_print(FILE *out, const struct text_style *style, struct analysis *ana
     if (check_blame(options, analysis->profile, error) < 0 ||
         report_choose_metrics(&report.metrics, analysis, metrics_of_view(options), error) < 0)
         return -1;
-    if (options->json) // which has all metrics
+    if (options->json) { // which has all metrics
         report_want_waiting(&report.metrics, analysis->profile);
+        report.ratio_count = report_ratios(analysis->profile, report.ratios);
+    }
     report.metric = report.metrics.recorded;
     report.order = usual_order(options);
     report.runs = memory_array(analysis->profile->metric_count + 1, sizeof *report.runs);

@@ -262,7 +262,8 @@ static void put_other_metrics(const struct report *report, unsigned shown)
             !profile_is_edge(&profile->metrics[i]))
             fprintf(report->out, "%s%s",
                     others++ ? ", " : "Recorded, too: ", profile->metrics[i].name);
-    if (others && report_has_waiting(profile) && !report->metrics.waiting)
+    unsigned wall, cpu;
+    if (others && metric_waiting(profile, &wall, &cpu) && !report->metrics.waiting)
         fputs(", and so " METRIC_WAITING " (wall less cpu)", report->out);
     if (others)
         fputs(" (--metric NAME, or --metric all for all side by side).\n", report->out);

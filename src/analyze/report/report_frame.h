@@ -18,6 +18,8 @@ struct report {
     struct analysis *analysis;
     const struct report_options *options;
     struct report_metrics metrics;
+    struct show_metric ratios[METRIC_RATIOS]; // that the profile has
+    unsigned ratio_count;
     unsigned metric; // recorded: the first of those, or what that is made of
     bool folded;     // recursion, whether that was asked for or not
     uint64_t focus;  // --min is a share of it: the cost of the part in focus

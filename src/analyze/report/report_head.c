@@ -307,6 +307,11 @@ void report_json_head(const struct report *report, struct json *json)
     if (report->metrics.waiting)
         put_metric(json, METRIC_WAITING, "ns");
     json_end_array(json);
+    json_key(json, "ratios");
+    json_array(json);
+    for (unsigned i = 0; i < report->ratio_count; i++)
+        put_metric(json, report->ratios[i].name, report->ratios[i].unit);
+    json_end_array(json);
     // The one that rows are sorted and left out by.
     json_put_string(json, "metric", report->metrics.chosen[0].name);
     json_put_bool(json, "complete", profile->complete); // false: still being recorded, or cut off

@@ -3,22 +3,6 @@
 #include "analyze/report/report_metrics.h"
 #include "base/memory.h"
 
-// The index of a time by its name; metric_count: there is none.
-static unsigned find_time(const struct profile *profile, const char *name)
-{
-    unsigned i = 0;
-    while (i < profile->metric_count &&
-           (strcmp(profile->metrics[i].name, name) != 0 || !profile_is_time(&profile->metrics[i])))
-        i++;
-    return i;
-}
-
-bool report_has_waiting(const struct profile *profile)
-{
-    return find_time(profile, "wall") < profile->metric_count &&
-           find_time(profile, "cpu") < profile->metric_count;
-}
-
 static bool is_offered(const struct profile *profile, unsigned metric)
 {
     return !profile_is_error(&profile->metrics[metric]) &&
@@ -53,9 +37,7 @@ static int add_recorded(struct report_metrics *metrics, const struct profile *pr
 
 void report_want_waiting(struct report_metrics *metrics, const struct profile *profile)
 {
-    metrics->waiting = report_has_waiting(profile);
-    metrics->wall = find_time(profile, "wall");
-    metrics->cpu = find_time(profile, "cpu");
+    metrics->waiting = metric_waiting(profile, &metrics->wall, &metrics->cpu);
 }
 
 static int add_waiting(struct report_metrics *metrics, const struct profile *profile, char **error)
@@ -67,27 +49,20 @@ static int add_waiting(struct report_metrics *metrics, const struct profile *pro
         error);
 }
 
-// One metric divided by another.
-struct metric_ratio {
-    const char *name, *unit;
-    const char *of, *over;
-};
-
-static const struct metric_ratio ratios[] = {
-    {"alloc-size", "bytes", "alloc", "allocs"}, // of a block
-    {"io-size", "bytes", "io", "io-ops"},       // of an operation
-    {"io-latency", "ns", "io-time", "io-ops"},  // the same
-    {"lock-wait", "ns", "lock", "contended"},   // of one for a lock that was busy
-    {"wait-time", "ns", "offcpu", "waits"},     // of a wait
-    {"ipc", "", "instructions", "cycles"},      // instructions a cycle
-};
-
-static unsigned find_metric(const struct profile *profile, const char *name)
+// Whether a profile has both parts of a ratio.
+static bool find_ratio(const struct metric_ratio *ratio, const struct profile *profile,
+                       struct show_metric *metric)
 {
-    unsigned i = 0;
-    while (i < profile->metric_count && strcmp(profile->metrics[i].name, name) != 0)
-        i++;
-    return i;
+    *metric = (struct show_metric){.name = ratio->name, .unit = ratio->unit, .is_ratio = true};
+    return metric_ratio_parts(ratio, profile, &metric->index, &metric->over);
+}
+
+unsigned report_ratios(const struct profile *profile, struct show_metric ratios[METRIC_RATIOS])
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < METRIC_RATIOS; i++)
+        count += find_ratio(&metric_ratios[i], profile, &ratios[count]);
+    return count;
 }
 
 // 1: there is no ratio of that name, else as the others.
@@ -95,21 +70,18 @@ static int add_ratio(struct report_metrics *metrics, const struct profile *profi
                      const char *name, char **error)
 {
     const struct metric_ratio *ratio = NULL;
-    for (size_t i = 0; name && i < sizeof ratios / sizeof *ratios; i++)
-        if (strcmp(ratios[i].name, name) == 0)
-            ratio = &ratios[i];
+    for (unsigned i = 0; name && i < METRIC_RATIOS; i++)
+        if (strcmp(metric_ratios[i].name, name) == 0)
+            ratio = &metric_ratios[i];
     if (!ratio)
         return 1;
-    const unsigned of = find_metric(profile, ratio->of), over = find_metric(profile, ratio->over);
-    const bool recorded = of < profile->metric_count && over < profile->metric_count;
-    if (recorded && metrics->count)
-        return add_metric(metrics,
-                          (struct show_metric){.name = ratio->name,
-                                               .unit = ratio->unit,
-                                               .index = of,
-                                               .is_ratio = true,
-                                               .over = over},
-                          error);
+    struct show_metric metric;
+    const bool recorded = find_ratio(ratio, profile, &metric);
+    if (recorded && metrics->count) {
+        if (metric.index == profile->metric_count)
+            report_want_waiting(metrics, profile);
+        return add_metric(metrics, metric, error);
+    }
     if (asprintf(error,
                  recorded ? "%s is %s over %s, and sorts no rows: name another one before it, as "
                             "--metric %s,%s"
@@ -119,11 +91,17 @@ static int add_ratio(struct report_metrics *metrics, const struct profile *profi
     return -1;
 }
 
+static bool has_waiting(const struct profile *profile)
+{
+    unsigned wall, cpu;
+    return metric_waiting(profile, &wall, &cpu);
+}
+
 static int add_named(struct report_metrics *metrics, const struct analysis *analysis,
                      const char *name, char **error)
 {
     const bool waiting = name && strcmp(name, METRIC_WAITING) == 0;
-    if (waiting && report_has_waiting(analysis->profile))
+    if (waiting && has_waiting(analysis->profile))
         return add_waiting(metrics, analysis->profile, error);
     const int added = add_ratio(metrics, analysis->profile, name, error);
     if (added <= 0)
@@ -143,12 +121,13 @@ static int add_named(struct report_metrics *metrics, const struct analysis *anal
 static int add_all(struct report_metrics *metrics, const struct profile *profile, char **error)
 {
     int status = 0;
-    const unsigned wall = find_time(profile, "wall"), cpu = find_time(profile, "cpu");
+    unsigned wall, cpu;
+    const bool waiting = metric_waiting(profile, &wall, &cpu);
     for (unsigned i = 0; i < profile->metric_count && metrics->count < SHOW_METRICS; i++) {
         if (is_offered(profile, i))
             status |= add_recorded(metrics, profile, i, error);
         // Beside what it is made of.
-        if (i == (wall > cpu ? wall : cpu) && metrics->count < SHOW_METRICS)
+        if (waiting && i == (wall > cpu ? wall : cpu) && metrics->count < SHOW_METRICS)
             status |= add_waiting(metrics, profile, error);
     }
     return status;

@@ -2,14 +2,13 @@
 #ifndef CAIRN_ANALYZE_REPORT_REPORT_METRICS_H
 #define CAIRN_ANALYZE_REPORT_REPORT_METRICS_H
 
-// Which metrics a report shows side by side: those that were recorded, and `waiting`, the wall time
-// in which no CPU time was spent.
+// Which metrics a report shows side by side: those that were recorded, and those that are made of
+// them.
 
 #include "analyze/analysis.h"
+#include "analyze/metric_ratios.h"
 #include "analyze/report/show.h"
 #include "analyze/views/flat.h"
-
-#define METRIC_WAITING "waiting"
 
 struct report_metrics {
     struct show_metric chosen[SHOW_METRICS]; // rows are sorted by the first
@@ -26,8 +25,8 @@ int report_choose_metrics(struct report_metrics *metrics, const struct analysis 
 // Adds `waiting` to what nodes have, chosen or not, where a profile has what it is made of.
 void report_want_waiting(struct report_metrics *metrics, const struct profile *profile);
 
-// Whether a profile has what `waiting` is made of.
-bool report_has_waiting(const struct profile *profile);
+// All ratios that a profile has. Returns how many.
+unsigned report_ratios(const struct profile *profile, struct show_metric ratios[METRIC_RATIOS]);
 
 // Adds a value for `waiting` to every node, or computes it anew after nodes were merged. A list has
 // at most what the tree has that it was made of.

@@ -42,10 +42,12 @@ struct show_options {
     bool has_calls;        // a metric counts calls,
     unsigned calls;        // and that is its index
     const double *runs;    // per metric: recordings that were added up
-    bool counts_calls;     // the chosen metric counts calls: it is no cost
-    bool has_error;        // a metric bounds the error of the chosen one,
-    unsigned error;        // and that is its index
-    bool estimated;        // the chosen metric is made of sampled blocks
+    const struct show_metric *ratios; // all that the profile has, for JSON
+    unsigned ratio_count;
+    bool counts_calls; // the chosen metric counts calls: it is no cost
+    bool has_error;    // a metric bounds the error of the chosen one,
+    unsigned error;    // and that is its index
+    bool estimated;    // the chosen metric is made of sampled blocks
     bool unicode;
     const struct profile *profile;  // the kinds of its metrics
     const struct name_sums *owners; // of a list by thread or program: how many each row stands for

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 
+#include "analyze/metric_ratios.h"
 #include "analyze/report/show_row.h"
 #include "base/memory.h"
 #include "profile/queries/kind.h"
@@ -59,6 +60,24 @@ static void put_errors(struct json *json, const struct show_options *options, co
     json_end_array(json);
 }
 
+// Of the totals; null where nothing is to be divided by.
+static void put_ratios(struct json *json, const struct show_options *options, const uint64_t *total)
+{
+    if (options->ratio_count == 0)
+        return;
+    json_key(json, "ratios");
+    json_array(json);
+    for (unsigned i = 0; i < options->ratio_count; i++) {
+        const struct show_metric *ratio = &options->ratios[i];
+        if (total[ratio->over] == 0)
+            json_null(json);
+        else
+            json_real(json,
+                      metric_ratio_value(ratio->unit, total[ratio->index], total[ratio->over]));
+    }
+    json_end_array(json);
+}
+
 // A row of a tree or a list.
 struct costs {
     const uint64_t *self, *total; // per metric
@@ -87,6 +106,7 @@ static void put_costs(struct json *json, const struct show_options *options,
     else
         json_null(json);
     put_errors(json, options, self, metrics);
+    put_ratios(json, options, costs->total);
     if (!called || metrics < 2)
         return;
     json_key(json, "per_call");

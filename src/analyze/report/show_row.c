@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 #include "analyze/report/show_row.h"
+#include "analyze/metric_ratios.h"
 #include "base/memory.h"
 #include "profile/queries/sampling_error.h"
 
@@ -135,8 +136,11 @@ static struct text_number metric_text(const struct show_metric *metric, const ui
     const uint64_t value = totals[metric->index], over = totals[metric->over];
     if (!value || (metric->is_ratio && !over))
         return (struct text_number){""};
-    return metric->is_ratio ? cost_text((double)value / (double)over, metric->unit)
-                            : text_amount(value, metric->unit);
+    if (!metric->is_ratio)
+        return text_amount(value, metric->unit);
+    return strcmp(metric->unit, "%") == 0
+               ? text_percent((double)value, (double)over)
+               : cost_text(metric_ratio_value(metric->unit, value, over), metric->unit);
 }
 
 static void set_numbers(struct sheet_cell *cells, const struct show_options *options,

@@ -2,7 +2,7 @@
 
 // The profile in words: small, and so it may be JSON.
 
-#include "analyze/report/report_metrics.h"
+#include "analyze/metric_ratios.h"
 #include "analyze/summary/sample_warning.h"
 #include "base/memory.h"
 #include "base/text/json.h"
@@ -59,16 +59,35 @@ static void put_metric(struct json *json, const struct profile *profile, unsigne
 static void put_waiting(struct json *json, const struct profile *profile)
 {
     json_key(json, "waiting");
-    if (!report_has_waiting(profile)) {
+    unsigned wall, cpu;
+    if (!metric_waiting(profile, &wall, &cpu)) {
         json_null(json);
         return;
     }
-    struct report_metrics metrics = {0};
-    report_want_waiting(&metrics, profile);
     json_object(json);
-    json_put_unsigned(json, "wall", metrics.wall);
-    json_put_unsigned(json, "cpu", metrics.cpu);
+    json_put_unsigned(json, "wall", wall);
+    json_put_unsigned(json, "cpu", cpu);
     json_end_object(json);
+}
+
+static void put_ratios(struct json *json, const struct profile *profile)
+{
+    json_key(json, "ratios");
+    json_array(json);
+    for (unsigned i = 0; i < METRIC_RATIOS; i++) {
+        const struct metric_ratio *ratio = &metric_ratios[i];
+        unsigned of, over;
+        if (!metric_ratio_parts(ratio, profile, &of, &over))
+            continue;
+        json_object(json);
+        json_put_string(json, "name", ratio->name);
+        json_put_string(json, "unit", ratio->unit);
+        json_put_string(json, "meaning", ratio->meaning);
+        json_put_unsigned(json, "of", of);
+        json_put_unsigned(json, "over", over);
+        json_end_object(json);
+    }
+    json_end_array(json);
 }
 
 // Metrics that the charges of a timeline are of.
@@ -165,6 +184,7 @@ static void put_members(struct json *json, const struct page_columns *page)
         put_metric(json, profile, i, samples);
     json_end_array(json);
     put_waiting(json, profile);
+    put_ratios(json, profile);
     put_timeline(json, input);
     json_put_bool(json, "code", input->code);
     json_key(json, "notes");
