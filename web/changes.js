@@ -30,7 +30,7 @@ export class ChangeList {
         }, "changes");
         this.sentence = element("p", {class: "sentence"}, safe(session.profile.meta.sentence ?? ""));
         this.sentence.hidden = !session.profile.meta.sentence;
-        this.host = element("div", {class: "changes-view"}, this.sentence, this.table.host);
+        this.host = element("div", {class: "sentence-view"}, this.sentence, this.table.host);
         /** @type {Change[]} */
         this.rows = [];
     }

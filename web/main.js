@@ -9,6 +9,7 @@ import { Filters } from "./filters.js";
 import { FlameView } from "./flame_view.js";
 import { helpOverlay } from "./help.js";
 import { FunctionList, PathList } from "./lists.js";
+import { LockList } from "./locks.js";
 import { safe } from "./names.js";
 import { amount, grouped, moment, percent } from "./numbers.js";
 import { Profile, fromBase64, gunzip } from "./profile.js";
@@ -35,6 +36,7 @@ const TITLES = {
     functions: ["Functions", "a list"],
     sandwich: ["Sandwich", "a function between its callers and callees"],
     paths: ["Hot paths", "paths that end in the most cost of their own"],
+    locks: ["Locks", "who waited for locks, and who held them"],
     changes: ["Changes", "contexts that explain what changed"],
     time: ["Time", "what ran when"],
     source: ["Source", "lines of a function, and its instructions"],
@@ -74,6 +76,7 @@ export class App {
             functions: new FunctionList(session, this.selection, sandwich),
             sandwich: new Sandwich(session, this.selection, this.tooltip, sandwich),
             paths: new PathList(session, this.selection, flame),
+            locks: new LockList(session, this.selection, flame),
             changes: new ChangeList(session, this.selection, flame),
             time: new TimeView(session, this.selection, this.tooltip),
             source: new SourceView(session, this.selection),
@@ -155,7 +158,8 @@ export class App {
      */
     has(name) {
         const {meta} = this.session.profile;
-        return name === "changes" ? meta.changes !== undefined : name === "time" ? meta.timeline !== null : true;
+        return name === "changes" ? meta.changes !== undefined : name === "time" ? meta.timeline !== null
+            : name === "locks" ? meta.locks : true;
     }
 
     /** Views that the profile has something for, in their order: numbers are their keys. */

@@ -3,6 +3,8 @@
 
 /**
  * @typedef {"cost" | "calls" | "error" | "edge"} MetricKind
+ * Nodes that waited for locks, and that held these.
+ * @typedef {{waiter: Int32Array, holder: Int32Array, ns: Float64Array, waits: Float64Array}} LockPairs
  * One metric over another; unit "%": a share.
  * @typedef {{name: string, unit: string, meaning: string, of: number, over: number}} Ratio
  * @typedef {{name: string, unit: string, kind: MetricKind, sample_weight: number,
@@ -12,7 +14,7 @@
  *   by_price: number, significant: boolean}} Change
  * @typedef {{format: number, command: string, tracker: string, tree: string, recorded_ms: number,
  *   duration_ns: number, complete: boolean, samples: number, sampled: string, whole: number,
- *   left_out: number, metrics: Metric[], ratios: Ratio[], timeline: number[] | null, code: boolean,
+ *   left_out: number, metrics: Metric[], ratios: Ratio[], timeline: number[] | null, locks: boolean, code: boolean,
  *   waiting: {wall: number, cpu: number} | null, diff: {old: string, new: string} | null, notes: string[], changes?: Change[],
  *   sentence?: string, split?: boolean}} Meta
  */
@@ -261,6 +263,16 @@ function sortLane(timeline, {first, end}) {
     }
 }
 
+/**
+ * @param {Reader} reader
+ * @returns {LockPairs}
+ */
+function readPairs(reader) {
+    const count = reader.number();
+    return {waiter: reader.column(new Int32Array(count)), holder: reader.column(new Int32Array(count)),
+        ns: reader.column(new Float64Array(count)), waits: reader.column(new Float64Array(count))};
+}
+
 /** A profile as it was recorded: a tree in which processes, threads and phases are apart. */
 export class Profile {
     /** @param {Uint8Array} bytes */
@@ -308,6 +320,9 @@ export class Profile {
         this.lineValues = this.meta.metrics.map(() => lines.column(new Float64Array(lineCount)));
         for (let i = 1; i < lineCount; i++)
             this.lineNode[i] += this.lineNode[i - 1];
+        /** @type {LockPairs} */
+        this.pairs = this.meta.locks ? readPairs(reader("LOCK")) : {waiter: new Int32Array(0), holder: new Int32Array(0),
+            ns: new Float64Array(0), waits: new Float64Array(0)};
         /** @type {Code | null} */
         this.code = this.meta.code ? this.readCode(reader) : null;
         /** @type {Timeline | null} */

@@ -8,7 +8,7 @@ import { Profile } from "./profile.js";
  * @typedef {import("./refine.js").StepKind} StepKind
  * @typedef {import("./merge.js").Grouping} Grouping
  * @typedef {{kind: StepKind, func: number, pattern: string}} Step func is -1 where a pattern chooses functions
- * @typedef {"flame" | "tree" | "callers" | "functions" | "sandwich" | "paths" | "changes" | "time" | "source"} ViewName
+ * @typedef {"flame" | "tree" | "callers" | "functions" | "sandwich" | "paths" | "locks" | "changes" | "time" | "source"} ViewName
  * @typedef {"module" | "function" | "cost" | "change"} ColourMode
  * @typedef {"new" | "old" | "both"} Side which side of a diff a picture's widths are of
  * @typedef {"threads" | "heat"} Lanes how the view of time is drawn
@@ -19,7 +19,7 @@ import { Profile } from "./profile.js";
  */
 
 /** @type {ViewName[]} */
-export const VIEWS = ["flame", "tree", "callers", "functions", "sandwich", "paths", "changes", "time", "source"];
+export const VIEWS = ["flame", "tree", "callers", "functions", "sandwich", "paths", "locks", "changes", "time", "source"];
 /** @type {Lanes[]} */
 const LANES = ["threads", "heat"];
 export const DEEPEST = 12; // that the view of time is asked for
@@ -165,7 +165,8 @@ export function fromHash(text, names) {
     const hash = new URLSearchParams(text.replace(/^#/, "")), state = initialState(names.profile);
     const {meta, functions, count} = names.profile;
     state.view = choice(hash.get("view"), VIEWS);
-    if ((state.view === "changes" && !meta.changes) || (state.view === "time" && !meta.timeline))
+    if ((state.view === "changes" && !meta.changes) || (state.view === "time" && !meta.timeline) ||
+        (state.view === "locks" && !meta.locks))
         state.view = "flame";
     const metric = hash.get("metric");
     if (metric === "waiting" && meta.waiting)

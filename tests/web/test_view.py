@@ -68,7 +68,7 @@ class ViewTest(LiveTest):
         for name, argv, options in (("walk", ["shares"], ("-F", "2000")), ("calls", ["shares"], ("--track", "calls")),
                                     ("alloc", ["allocs", "paths"], ("-e", "alloc")), ("hot", ["shares"], ("-F", "2000", "--tree", "hot:1e-2")),
                                     ("threads", ["named_threads", "pool"], ("-F", "2000", "-e", "wall", "-e", "cpu")),
-                                    ("phases", ["api", "phases"], ("-F", "2000"))):
+                                    ("phases", ["api", "phases"], ("-F", "2000")), ("locks", ["locks", "blame"], ("-e", "lock"))):
             cls.profiles[name] = case.record([program(argv[0]), *argv[1:]], *options)[1]
         cls.profiles["processes"] = case.record(
             ["sh", "-c", f"{program('named_threads')} pool & {program('shares')} >{case.file('told')}; wait"], "-F", "2000")[1]
@@ -133,6 +133,51 @@ class ViewTest(LiveTest):
             page.evaluate("app.selection.node(app.session.tree, 1)")
             self.assertIn(label, page.evaluate("document.querySelector('.details').textContent"))
             self.assertEqual(page.complaints(), [])
+
+    def locks(self, page):
+        """(waiter, holder): (time, waits), as the page shows them; functions between these are left out."""
+        rows = page.evaluate("""app.views.locks.rows.map(({node, ns, waits, level}) => {
+            const {session} = app, {tree} = session, path = [];
+            for (let at = node; at > 0; at = tree.parent[at])
+                path.push(session.name(tree.func[at]));
+            return {path, ns, waits, level};
+        })""")
+        found, waiter = {}, None
+        for row in rows:
+            name = next(name for name in row["path"] if name in ("wait_for_long", "wait_for_short", "hold_long", "hold_short"))
+            if row["level"] == 0:
+                waiter, found[name] = name, [row["ns"], row["waits"]]
+            else:
+                found[waiter, name] = [row["ns"], row["waits"]]
+        return found
+
+    def test_locks_have_their_waiters_and_holders(self):
+        blame = self.profiles["locks"].report("--no-debuginfod", "--view", "blame", "--min", "0")
+        whole = next(node for node in blame["nodes"] if node["parent"] is None)["total"]
+        page = self.page("locks", "#view=locks")
+        found = self.locks(page)
+        pairs = {key: value for key, value in found.items() if isinstance(key, tuple)}
+        self.assertEqual(set(pairs), {("wait_for_long", "hold_long"), ("wait_for_short", "hold_short")})
+        self.assertEqual([sum(values) for values in zip(*pairs.values())], whole[:2])
+        for (waiter, _), values in pairs.items():
+            self.assertEqual(found[waiter], values)
+        text = page.evaluate("document.querySelector('.view:not([hidden])').textContent")
+        self.assertRegex(text, r"held by hold_for‹ hold_")
+        self.assertRegex(text, r"in %d waits for locks" % whole[1])
+        # A path that is left out takes its waits along, and a row opens and closes.
+        page.evaluate("app.session.addStep({kind: 'without', func: -1, pattern: 'wait_for_short'})")
+        self.assertEqual(set(self.locks(page)), {"wait_for_long", ("wait_for_long", "hold_long")})
+        page.evaluate("app.views.locks.table.select(1)")
+        self.assertIn("hold_for", page.evaluate("document.querySelector('.details h2').textContent"))
+        self.assertEqual(page.evaluate("(({scrollWidth, clientWidth}) => scrollWidth - clientWidth)(document.querySelector('.details'))"), 0)
+        page.evaluate("app.views.locks.toggle(0)")
+        self.assertEqual(set(self.locks(page)), {"wait_for_long"})
+        self.assertEqual(page.complaints(), [])
+
+    def test_a_profile_without_locks_has_no_view_of_them(self):
+        page = self.page("walk", "#view=locks")
+        self.assertEqual(page.evaluate("app.session.state.view"), "flame")
+        self.assertNotIn("Locks", page.evaluate("document.querySelector('.tabs').innerText"))
 
     def test_small_contexts_are_summed_up(self):
         path = self.file("few.html")

@@ -272,10 +272,10 @@ static struct calltree *keep_costliest(struct calltree *tree, size_t most, uint6
     return kept;
 }
 
-// Where costs are in the tree, for those that have a time or an instruction.
+// Where costs are in the tree, for those that have a time, an instruction or the holder of a lock.
 static struct build_image *new_images(const struct profile *profile, bool code)
 {
-    return profile->timeline.recorded || code
+    return profile->timeline.recorded || profile->blame_count > 0 || code
                ? memory_array(profile->tree_count, sizeof(struct build_image))
                : NULL;
 }

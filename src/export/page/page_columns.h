@@ -42,6 +42,7 @@ void page_put_bytes(struct page_columns *page, struct bytes *from); // frees the
 
 void page_put_meta(struct page_columns *page);     // META
 void page_put_code(struct page_columns *page);     // CODE, CTXT, ADDR, SRCF, SRCT
+void page_put_locks(struct page_columns *page);    // LOCK
 void page_put_timeline(struct page_columns *page); // TIME
 
 #endif

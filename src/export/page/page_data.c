@@ -326,6 +326,8 @@ struct bytes page_data(const struct page_input *input)
     put_functions(&page);
     put_nodes(&page);
     put_lines(&page);
+    if (page_has_locks(input))
+        page_put_locks(&page);
     if (page_has_timeline(input))
         page_put_timeline(&page);
     free(page.order);

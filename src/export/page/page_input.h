@@ -17,7 +17,7 @@ struct page_input {
     const char *old, *new;            // of a diff, as in analyze/diff/diff_view.h; NULL: it is none
     const struct diff_rows *changes;  // by context; NULL: they are not told
     const char *sentence;             // that sums the changes up; NULL: there is none
-    const struct build_image *images; // by tree of the profile; NULL: neither timeline nor code
+    const struct build_image *images; // by tree of the profile; NULL: nothing needs them
     const struct page_code *code;     // NULL: no machine code and no sources
     const char *folder;               // of sources; NULL: not said
 };
@@ -25,6 +25,11 @@ struct page_input {
 static inline bool page_has_timeline(const struct page_input *input)
 {
     return input->images && input->analysis->profile->timeline.recorded;
+}
+
+static inline bool page_has_locks(const struct page_input *input)
+{
+    return input->images && input->analysis->profile->blame_count > 0;
 }
 
 #endif

@@ -186,6 +186,7 @@ static void put_members(struct json *json, const struct page_columns *page)
     put_waiting(json, profile);
     put_ratios(json, profile);
     put_timeline(json, input);
+    json_put_bool(json, "locks", page_has_locks(input));
     json_put_bool(json, "code", input->code);
     json_key(json, "notes");
     json_array(json);
