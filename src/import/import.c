@@ -18,6 +18,13 @@ static struct profile *fail(char **error, const char *name, const char *why)
     return NULL;
 }
 
+static struct profile *cannot_read(char **error, const char *path)
+{
+    if (asprintf(error, "cannot read %s: %s", path, strerror(errno)) < 0)
+        memory_checked(NULL);
+    return NULL;
+}
+
 static bool is_packed(const uint8_t *data, size_t size)
 {
     return size > 18 && data[0] == 0x1f && data[1] == 0x8b;
@@ -79,6 +86,8 @@ struct profile *import_bytes(const void *data, size_t size, const char *name,
 {
     struct import_file file = {.size = size};
     char *text;
+    if (chunk_check_file_head(data, size) != HEAD_FOREIGN)
+        return fail(error, name, "a profile of cairn's own: all commands read it as it is");
     if (is_packed(data, size)) {
         text = unpack(data, size, &file.size);
         if (!text)
@@ -115,10 +124,10 @@ struct profile *import_read(const char *path, const struct import_format **forma
     const bool is_stdin = strcmp(path, "-") == 0;
     FILE *in = is_stdin ? stdin : fopen(path, "re");
     if (!in)
-        return fail(error, path, strerror(errno));
+        return cannot_read(error, path);
     size_t size;
     char *data = load(in, &size);
-    struct profile *profile = ferror(in) ? fail(error, path, strerror(errno))
+    struct profile *profile = ferror(in) ? cannot_read(error, path)
                                          : import_bytes(data, size, path, format, options, error);
     free(data);
     if (!is_stdin)

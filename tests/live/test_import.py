@@ -215,6 +215,15 @@ class Import(LiveTest):
         Run([CAIRN, "merge", "-q", "-o", merged, one, two])
         self.assertEqual(tree(merged, modules=False)[1], {("a", "b"): (5,), ("c",): (2,), ("d",): (8,)})
 
+    def test_files_that_need_no_import(self):
+        """A profile of cairn is one already, and a file that is not there cannot be one."""
+        own = self.imported("a;b 1\n")
+        for path, words in ((own, "a profile of cairn's own"), (self.file("missing"), "cannot read ")):
+            run = Run([CAIRN, "import", "-o", self.file("unwritten"), path])
+            self.assertEqual((run.status, run.words.count("\n")), (2, 1))
+            self.assertIn(words, run.words)
+            self.assertFalse(os.path.exists(self.file("unwritten")))
+
     def test_damaged_files(self):
         pprof = gzip.decompress(self.export("threads", "pprof"))
         for content, options, words in (
