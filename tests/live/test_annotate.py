@@ -141,6 +141,18 @@ class Annotate(LiveTest):
         self.assertNotIn("ret", text)
         self.assertEqual(text.replace("\n", " ").count("has changed since the recording"), 1)
 
+    def test_without_lines_there_are_instructions(self):
+        subprocess.run(["gcc", "-O1", "-o", self.binary, self.source], check=True)
+        recorded = self.recording("stripped.out")
+        text = self.annotate("caller", recorded).text
+        if "without Zydis" in text:
+            self.skipTest("built without Zydis")
+        self.assertIn("No lines are known", text)
+        self.assertRegex(text, r"call 0x[0-9a-f]+ <spin>")
+        self.assertEqual(text.split("own   total")[1], self.annotate("caller", recorded, "--asm").text.split("own   total")[1])
+        answer = json.loads(self.annotate("caller", recorded, "--json").text)
+        self.assertNotIn("code", answer)
+
     def test_calls_and_bad_input(self):
         counted = self.file("counted.out")
         run = Run([CAIRN, "record", "-q", "--track", "calls", "-o", counted, program("regression-1"), "2"])

@@ -223,6 +223,14 @@ static void sum_function(struct annotated *annotated, const struct flat *flat,
     }
 }
 
+static bool has_no_lines(const struct annotated *annotated)
+{
+    for (size_t i = 0; i < annotated->line_count; i++)
+        if (annotated->lines[i].file)
+            return false;
+    return annotated->line_count > 0;
+}
+
 int annotate(struct annotated *annotated, struct analysis *analysis,
              const struct annotate_options *options, char **error)
 {
@@ -243,7 +251,8 @@ int annotate(struct annotated *annotated, struct analysis *analysis,
     if (status == 0) {
         sum_function(annotated, flat, analysis->profile);
         collect_lines(annotated, tree);
-        if (options->code)
+        annotated->without_lines = has_no_lines(annotated);
+        if (options->code || annotated->without_lines)
             collect_code(annotated, analysis);
     }
     flat_free(flat);

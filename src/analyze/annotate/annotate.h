@@ -38,6 +38,7 @@ struct annotated {
     bool has_calls;
     struct annotated_line *lines; // by file and line
     size_t line_count;
+    bool without_lines;          // it has costs, and no line is known: then the code is collected
     struct annotated_code *code; // the most costly first
     size_t code_count, code_capacity;
     char *others; // other functions that match; NULL: none

@@ -240,10 +240,7 @@ static void put_file(const struct annotating *annotating, const struct annotated
                    function->file == lines[0].file ? function->line : 0);
     for (size_t i = 0; i < count && !found; i++)
         put_line(annotating, &lines[i], lines[i].line, digits_of(lines[count - 1].line), "");
-    if (!path && count == annotating->annotated->line_count)
-        put_note(annotating, "No lines are known: the program has no debug information. --asm "
-                             "shows instructions.");
-    else if (path && !found)
+    if (path && !found)
         put_note(annotating, "This source is not at hand, so there are line numbers alone; "
                              "--source FOLDER says where sources are.");
     else if (found && profile->start_realtime_ns / 1000000000u < (uint64_t)source.changed)
@@ -356,11 +353,17 @@ void annotate_print(FILE *out, const struct text_style *style, struct analysis *
                                     .annotated = annotated,
                                     .options = options};
     put_head(&annotating);
-    if (!options->code)
+    const bool instead = !options->code && annotated->without_lines;
+    if (!options->code && !instead)
         put_files(&annotating);
+    if (instead)
+        put_note(&annotating, annotated->code_count > 0
+                                  ? "No lines are known: the program has no debug information. "
+                                    "These are its instructions."
+                                  : "No lines are known: the program has no debug information.");
     for (size_t i = 0; i < annotated->code_count; i++)
         put_code(&annotating, &annotated->code[i]);
-    if (options->code && annotated->code_count == 0)
+    if ((options->code || instead) && annotated->code_count == 0)
         put_note(&annotating, "This function has no code of its own that was recorded: it was "
                               "inlined, or belongs to no file. Annotate its callers instead.");
     put_problems(&annotating);
