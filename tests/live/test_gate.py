@@ -56,6 +56,10 @@ class Gate(LiveTest):
         self.gate(base, "--above", "5", "--", "perl", script, "501")
         self.gate(base, "--max", "Perl_runops_standard: 0 allocs", status=1)
         self.gate(base, "--max", "Perl_runops_standard: 100000 allocs", "--max", "main;no_such: 0 bytes")
+        run = self.gate(base, "--max", "main;no_such: 0 bytes", "--max", "main;Perl_runops_*: 100000 allocs")
+        self.assertEqual(run.text, "main;no_such: 0, for no function that was recorded is named no_such\nno path exceeds its limit\n")
+        limits = json.loads(self.gate(base, "--json", "--max", "main;no_such: 0 bytes", "--max", "main: 100000 allocs").text)["limits"]
+        self.assertEqual([limit["unknown"] for limit in limits], ["no_such", None])
 
     @installed("gcc")
     @installed("make")

@@ -117,6 +117,19 @@ double gate_limit_value(const struct diff *diff, const struct gate_limit *limit,
     return sum;
 }
 
+const char *gate_limit_unknown(const struct diff *diff, const struct gate_limit *limit)
+{
+    const uint32_t functions = functions_count(diff->functions);
+    uint64_t *matches = find_names(diff, limit), all = 0;
+    for (uint32_t f = 0; f < functions; f++)
+        all |= matches[f];
+    free(matches);
+    for (unsigned n = 0; n < limit->count && n < 64; n++)
+        if (!(all >> n & 1))
+            return limit->names[n];
+    return NULL;
+}
+
 bool gate_judges(const struct diff *diff, unsigned metric)
 {
     static const char *const left_out[] = {"freed", "frees",       "live",    "live-blocks",

@@ -31,6 +31,8 @@ void gate_limit_free(struct gate_limit *limit);
 unsigned gate_limit_metric(const struct diff *diff, const struct gate_limit *limit);
 // Its value in the new version.
 double gate_limit_value(const struct diff *diff, const struct gate_limit *limit, unsigned metric);
+// The first of its names that no function of either version has: it may be misspelt. NULL: none.
+const char *gate_limit_unknown(const struct diff *diff, const struct gate_limit *limit);
 
 // Whether a metric is judged where none is asked for: costs and calls, but not what is left of
 // memory at the end, or was at its peak.

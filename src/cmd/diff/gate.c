@@ -216,6 +216,7 @@ static void judge_limit(struct gating *gating, const struct gate_limit *limit, u
         fprintf(text, "%s%s", i ? ";" : "", limit->names[i]);
     fclose(text);
     memory_checked(path);
+    const char *unknown = gate_limit_unknown(diff, limit);
     gating->exceeding += value > limit->most;
     if (gating->json) {
         json_object(gating->json);
@@ -223,6 +224,7 @@ static void judge_limit(struct gating *gating, const struct gate_limit *limit, u
         json_put_string(gating->json, "metric", limit->metric);
         json_put_real(gating->json, "most", limit->most);
         json_put_real(gating->json, "value", value);
+        json_put_string(gating->json, "unknown", unknown);
         json_put_bool(gating->json, "ok", value <= limit->most);
         json_end_object(gating->json);
     } else if (value > limit->most) {
@@ -234,6 +236,10 @@ static void judge_limit(struct gating *gating, const struct gate_limit *limit, u
         text_put(gating->out, &gating->style, TEXT_HOT, line);
         putc('\n', gating->out);
         free(line);
+    } else if (unknown) {
+        // Of allocations, a function that makes none has no row: this is no error.
+        fprintf(gating->out, "%s: 0, for no function that was recorded is named %s\n",
+                text_safe(path), text_safe(unknown));
     }
     free(path);
 }
