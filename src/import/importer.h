@@ -16,7 +16,7 @@
 #include "profile/profile.h"
 
 enum {
-    IMPORT_METRICS = 16,
+    IMPORT_METRICS = PROFILE_MOST_METRICS,
     IMPORT_NONE = -1, // number of a node above all, and of a place that is not known
 };
 

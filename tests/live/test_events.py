@@ -353,6 +353,22 @@ class Views(EventsTest):
         compared = Run([CAIRN, "compare", alone, self.path, "--json", "--metric", "alloc"])
         self.assertEqual(compared.status, 0, compared.words)
 
+    def test_many_metrics(self):
+        """All are shown side by side, and come back from formats that have room for several."""
+        self.record([program("allocs"), "peak"], "-e", "cpu", "-e", "wall", "-e", "alloc", "-e", "io", "-e", "lock")
+        totals = self.totals(Profile(self.path))
+        self.assertGreater(len(totals), 20)
+        shown = Run([CAIRN, "report", "--no-pager", "--width", "0", "--metric", "all", self.path])
+        head = next(line for line in shown.text.splitlines() if re.search(r" function +where$", line)).split()
+        self.assertEqual([name for name, total in totals.items() if total and name not in head], [])
+        foreign, again = os.path.join(self.folder, "foreign"), os.path.join(self.folder, "again")
+        for kind in ("pprof", "speedscope", "callgrind"):
+            for command in (("export", "-f", kind, "-o", foreign, self.path), ("import", "-q", "-f", kind, "-o", again, foreign)):
+                run = Run([CAIRN, *command])
+                self.assertEqual(run.status, 0, run.words)
+            # Pprof has names of its own for some of them.
+            self.assertEqual(sorted(filter(None, self.totals(Profile(again)).values())), sorted(filter(None, totals.values())), kind)
+
     def test_ratios(self):
         """One metric over another, beside the one that rows are sorted by."""
         self.record([program("allocs"), "peak"], "-e", "alloc", "-e", "io")

@@ -9,30 +9,23 @@ static bool is_offered(const struct profile *profile, unsigned metric)
            !profile_is_edge(&profile->metrics[metric]);
 }
 
-static int add_metric(struct report_metrics *metrics, struct show_metric metric, char **error)
+// There is room for all that a profile can have, each once.
+static void add_metric(struct report_metrics *metrics, struct show_metric metric)
 {
     for (unsigned i = 0; i < metrics->count; i++)
         if (metrics->chosen[i].index == metric.index &&
             metrics->chosen[i].is_ratio == metric.is_ratio &&
             metrics->chosen[i].over == metric.over)
-            return 0;
-    if (metrics->count == SHOW_METRICS) {
-        if (asprintf(error, "--metric: at most %d metrics side by side", SHOW_METRICS) < 0)
-            memory_checked(NULL);
-        return -1;
-    }
+            return;
     metrics->chosen[metrics->count++] = metric;
-    return 0;
 }
 
-static int add_recorded(struct report_metrics *metrics, const struct profile *profile,
-                        unsigned index, char **error)
+static void add_recorded(struct report_metrics *metrics, const struct profile *profile,
+                         unsigned index)
 {
-    return add_metric(metrics,
-                      (struct show_metric){.name = profile->metrics[index].name,
-                                           .unit = profile->metrics[index].unit,
-                                           .index = index},
-                      error);
+    add_metric(metrics, (struct show_metric){.name = profile->metrics[index].name,
+                                             .unit = profile->metrics[index].unit,
+                                             .index = index});
 }
 
 void report_want_waiting(struct report_metrics *metrics, const struct profile *profile)
@@ -40,13 +33,11 @@ void report_want_waiting(struct report_metrics *metrics, const struct profile *p
     metrics->waiting = metric_waiting(profile, &metrics->wall, &metrics->cpu);
 }
 
-static int add_waiting(struct report_metrics *metrics, const struct profile *profile, char **error)
+static void add_waiting(struct report_metrics *metrics, const struct profile *profile)
 {
     report_want_waiting(metrics, profile);
-    return add_metric(
-        metrics,
-        (struct show_metric){.name = METRIC_WAITING, .unit = "ns", .index = profile->metric_count},
-        error);
+    add_metric(metrics, (struct show_metric){
+                            .name = METRIC_WAITING, .unit = "ns", .index = profile->metric_count});
 }
 
 // Whether a profile has both parts of a ratio.
@@ -80,7 +71,8 @@ static int add_ratio(struct report_metrics *metrics, const struct profile *profi
     if (recorded && metrics->count) {
         if (metric.index == profile->metric_count)
             report_want_waiting(metrics, profile);
-        return add_metric(metrics, metric, error);
+        add_metric(metrics, metric);
+        return 0;
     }
     if (asprintf(error,
                  recorded ? "%s is %s over %s, and sorts no rows: name another one before it, as "
@@ -101,14 +93,18 @@ static int add_named(struct report_metrics *metrics, const struct analysis *anal
                      const char *name, char **error)
 {
     const bool waiting = name && strcmp(name, METRIC_WAITING) == 0;
-    if (waiting && has_waiting(analysis->profile))
-        return add_waiting(metrics, analysis->profile, error);
+    if (waiting && has_waiting(analysis->profile)) {
+        add_waiting(metrics, analysis->profile);
+        return 0;
+    }
     const int added = add_ratio(metrics, analysis->profile, name, error);
     if (added <= 0)
         return added;
     const int index = analysis_metric(analysis, name, error);
-    if (index >= 0)
-        return add_recorded(metrics, analysis->profile, (unsigned)index, error);
+    if (index >= 0) {
+        add_recorded(metrics, analysis->profile, (unsigned)index);
+        return 0;
+    }
     if (waiting) {
         free(*error);
         *error =
@@ -118,19 +114,17 @@ static int add_named(struct report_metrics *metrics, const struct analysis *anal
     return -1;
 }
 
-static int add_all(struct report_metrics *metrics, const struct profile *profile, char **error)
+static void add_all(struct report_metrics *metrics, const struct profile *profile)
 {
-    int status = 0;
     unsigned wall, cpu;
     const bool waiting = metric_waiting(profile, &wall, &cpu);
-    for (unsigned i = 0; i < profile->metric_count && metrics->count < SHOW_METRICS; i++) {
+    for (unsigned i = 0; i < profile->metric_count; i++) {
         if (is_offered(profile, i))
-            status |= add_recorded(metrics, profile, i, error);
+            add_recorded(metrics, profile, i);
         // Beside what it is made of.
-        if (waiting && i == (wall > cpu ? wall : cpu) && metrics->count < SHOW_METRICS)
-            status |= add_waiting(metrics, profile, error);
+        if (waiting && i == (wall > cpu ? wall : cpu))
+            add_waiting(metrics, profile);
     }
-    return status;
 }
 
 int report_choose_metrics(struct report_metrics *metrics, const struct analysis *analysis,
@@ -142,7 +136,7 @@ int report_choose_metrics(struct report_metrics *metrics, const struct analysis 
     if (!names) {
         status = add_named(metrics, analysis, NULL, error);
     } else if (strcmp(names, "all") == 0) {
-        status = add_all(metrics, profile, error);
+        add_all(metrics, profile);
     } else {
         char *list = memory_text(names), *rest = list;
         while (status == 0 && rest)

@@ -4,13 +4,14 @@
 
 // Trees and lists on paper: as text for people, as JSON for programs.
 
+#include "analyze/metric_ratios.h"
 #include "analyze/tree/calltree.h"
 #include "analyze/tree/name_sums.h"
 #include "analyze/views/flat.h"
 #include "base/text/json.h"
 #include "base/text/text.h"
 
-#define SHOW_METRICS 16 // side by side
+#define SHOW_METRICS (PROFILE_MOST_METRICS + 1 + METRIC_RATIOS) // side by side: all, with `waiting`
 
 struct show_metric {
     const char *name, *unit;
