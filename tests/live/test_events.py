@@ -358,8 +358,8 @@ class Views(EventsTest):
         self.record([program("allocs"), "peak"], "-e", "cpu", "-e", "wall", "-e", "alloc", "-e", "io", "-e", "lock")
         totals = self.totals(Profile(self.path))
         self.assertGreater(len(totals), 20)
-        shown = Run([CAIRN, "report", "--no-pager", "--width", "0", "--metric", "all", self.path])
-        head = next(line for line in shown.text.splitlines() if re.search(r" function +where$", line)).split()
+        shown = Run([CAIRN, "report", "--no-pager", "--width", "0", "--metric", "all", "--by", "program", self.path])
+        head = next(line for line in shown.text.splitlines() if re.search(r" program$", line)).split()
         self.assertEqual([name for name, total in totals.items() if total and name not in head], [])
         foreign, again = os.path.join(self.folder, "foreign"), os.path.join(self.folder, "again")
         for kind in ("pprof", "speedscope", "callgrind"):
