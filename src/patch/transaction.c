@@ -45,6 +45,16 @@ void patch_after_fork(void)
     lock_break(&lock);
 }
 
+int patch_watch_loader(void (*changed)(enum dl_event event))
+{
+    int error = patch_begin();
+    if (error)
+        return error;
+    error = dl_watch(changed);
+    patch_end();
+    return error;
+}
+
 int patch_add(struct site *site, struct stub *stub)
 {
     if (atomic_load_explicit(&site->stub, memory_order_relaxed) == stub)

@@ -13,6 +13,7 @@
 // patched. It keeps errno, and modules stay mapped meanwhile (loadmap_enter). Look-ups need none:
 // they are signal-safe.
 
+#include "patch/functions/dl_notify.h"
 #include "patch/sites.h"
 #include "patch/write/edits.h"
 
@@ -27,6 +28,9 @@ int patch_add(struct site *site, struct stub *stub);
 // changes may have been made, and none is left half-made. -EAGAIN: among threads, while
 // traps_hold().
 int patch_commit(enum threading threading);
+
+// dl_watch() in a transaction of its own.
+int patch_watch_loader(void (*changed)(enum dl_event event));
 
 // In a forked child, whose parent's threads do not exist: nobody is in a transaction.
 void patch_after_fork(void);

@@ -409,7 +409,7 @@ static void test_unloaded_library(void **state)
     (void)state;
     unsigned first = 0;
     uint64_t bytes = 0;
-    assert_int_equal(dl_watch(on_change), 0);
+    assert_int_equal(patch_watch_loader(on_change), 0);
     for (unsigned i = 0; i < 200; i++) {
         void *library = dlopen(FORMS_COPY, RTLD_NOW | RTLD_LOCAL);
         assert_non_null(library);

@@ -2,6 +2,7 @@
 #include "patch/functions/dl_notify.h"
 #include "loadmap/loadmap.h"
 #include "patch/write/code_write.h"
+#include "patch/write/edits.h"
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
@@ -29,12 +30,8 @@ static int write_jump(uintptr_t from, uintptr_t to)
     unsigned char jump[JUMP_BYTES] = {0xe9};
     int32_t distance = (int32_t)(to - (from + JUMP_BYTES));
     memcpy(jump + 1, &distance, sizeof distance);
-    int fd = code_open();
-    if (fd < 0)
-        return fd;
-    int error = code_write(fd, from, jump, sizeof jump);
-    code_close(fd);
-    return error;
+    const int error = edits_add(from, jump, sizeof jump, 0);
+    return error ? error : edits_commit(THREADS_NONE);
 }
 
 // The last library of the loader's list that is known. New ones are appended.

@@ -17,7 +17,7 @@ enum dl_event {
 
 // `changed` is called in normal context, under the loader's lock, also if libc loads or unloads for
 // itself. 0 or -errno; -ENOTSUP: the function does not look as it should (a debugger is at it,
-// perhaps).
+// perhaps). In a transaction: see patch_watch_loader().
 int dl_watch(void (*changed)(enum dl_event event));
 
 bool dl_is_watched(void);

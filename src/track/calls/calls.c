@@ -3,7 +3,7 @@
 #include "base/system/agent_map.h"
 #include "loadmap/loadmap.h"
 #include "patch/entries/entries.h"
-#include "patch/functions/dl_notify.h"
+#include "patch/transaction.h"
 #include "track/calls/bursts/burst.h"
 #include "track/calls/call_sites.h"
 #include "track/calls/deferred_calls.h"
@@ -263,7 +263,7 @@ int64_t calls_start(enum live_by by, bool exact, struct live_encode *counts, uin
         found = error ? error : (int64_t)counts->functions;
     }
     if (found >= 0)
-        dl_watch(on_libraries_changed); // without it, later libraries are not followed
+        patch_watch_loader(on_libraries_changed); // without it, later libraries are not followed
     return found;
 }
 

@@ -186,7 +186,7 @@ static void on_libraries_changed(enum dl_event event)
 
 void encode_watch_loader(void)
 {
-    dl_watch(on_libraries_changed); // without it, what comes later is outside
+    patch_watch_loader(on_libraries_changed); // without it, what comes later is outside
 }
 
 bool encode_hears_of_unloading(void)
