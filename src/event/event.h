@@ -5,13 +5,13 @@
 // An event is something that costs, and happens at a place of the program. On each event a tracker
 // (track/tracker.h) names the context, and a tree (tree/tree.h) remembers the cost.
 //
-//   cpu, wall   a clock of each thread ticks          event/clock.h, agent/thread/sample.c
+//   cpu, wall   a clock of each thread ticks          event/clock.h, agent/sampling/sample.c
 //   calls       hooks see each call                   track/calls/
 //   alloc       interposed functions see each block   agent/interpose/events/alloc.c
 //   io          interposed functions see each call    agent/interpose/events/io.c
 //   lock        interposed functions see each call    agent/interpose/events/lock.c
-//   offcpu      the kernel notes each switch          event/offcpu.h, agent/thread/sample.c
-//   perf's      counters of each thread overflow      event/counter.h, agent/thread/sample.c
+//   offcpu      the kernel notes each switch          event/offcpu.h, sampling/counter_samples.c
+//   perf's      counters of each thread overflow      event/counter.h, sampling/counter_samples.c
 //
 // The tool and the agent share this table. agent/event_starts.c begins events in the agent.
 

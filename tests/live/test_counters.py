@@ -47,6 +47,17 @@ class CountersTest(unittest.TestCase):
         self.assertFalse(os.path.exists(os.path.join(self.folder, "ran")))
         return run.words
 
+    def check_rights(self, event, verb):
+        """A user without the right is refused, and is told of the setting."""
+        with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as setting:
+            if int(setting.read()) < 2:
+                self.skipTest("everybody has the right")
+        run = subprocess.run([CAIRN, "record", "-o", "/dev/null", "-e", event, "--", "true"],
+                             capture_output=True, text=True, user=65534, check=False)
+        self.assertEqual(run.returncode, 2)
+        self.assertRegex(run.stderr, f"cannot {verb} {event} here: .*perf_event_paranoid")
+        self.assertEqual(run.stderr.count("\n"), 1)
+
 
 class Sums(CountersTest):
     def kernel(self, run):
@@ -190,14 +201,7 @@ class Refused(CountersTest):
 
     @unittest.skipUnless(os.geteuid() == 0, "takes two users")
     def test_rights(self):
-        with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as setting:
-            if int(setting.read()) < 2:
-                self.skipTest("everybody has the right")
-        run = subprocess.run([CAIRN, "record", "-o", "/dev/null", "-e", "context-switches", "--", "true"],
-                             capture_output=True, text=True, user=65534, check=False)
-        self.assertEqual(run.returncode, 2)
-        self.assertRegex(run.stderr, "cannot count context-switches here: .*perf_event_paranoid")
-        self.assertEqual(run.stderr.count("\n"), 1)
+        self.check_rights("context-switches", "count")
 
 
 class Listed(CountersTest):

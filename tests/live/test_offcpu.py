@@ -3,7 +3,6 @@
 """The time off the processor, by context and by cause."""
 
 import os
-import subprocess
 import unittest
 
 from support import CAIRN, Profile, Run, program
@@ -78,14 +77,7 @@ class Refused(CountersTest):
 
     @unittest.skipUnless(os.geteuid() == 0, "takes two users")
     def test_rights(self):
-        with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as setting:
-            if int(setting.read()) < 2:
-                self.skipTest("everybody has the right")
-        run = subprocess.run([CAIRN, "record", "-o", "/dev/null", "-e", "offcpu", "--", "true"],
-                             capture_output=True, text=True, user=65534, check=False)
-        self.assertEqual(run.returncode, 2)
-        self.assertRegex(run.stderr, "cannot record offcpu here: .*perf_event_paranoid")
-        self.assertEqual(run.stderr.count("\n"), 1)
+        self.check_rights("offcpu", "record")
 
     def test_listed(self):
         text = Run([CAIRN, "list"]).text

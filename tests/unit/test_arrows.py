@@ -44,11 +44,12 @@ ARROWS["loadmap"].append("live")
 FOLDERS = {
     "agent": ["agent/api", "agent/interpose", "agent/interpose/events", "agent/interpose/process",
               "agent/session", "agent/thread"],
-    "agent/api": ["agent/session", "agent/thread"],
+    "agent/api": ["agent/sampling", "agent/session", "agent/thread"],
     "agent/attach": ["agent/interpose", "agent/session", "agent/thread"],
     "agent/interpose": ["agent/session", "agent/thread"],
     "agent/interpose/events": ["agent/interpose", "agent/session", "agent/thread"],
     "agent/interpose/process": ["agent/interpose", "agent/session", "agent/thread"],
+    "agent/sampling": ["agent/interpose", "agent/session", "agent/thread"],
     "agent/thread": ["agent/interpose", "agent/session"],
     "analyze": ["analyze/tree"],
     "analyze/annotate": ["analyze", "analyze/names", "analyze/tree", "analyze/views"],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Watches as the program sets them, and the messages of its samples.
 
-#include "agent/thread/watch.h"
+#include "agent/sampling/watch.h"
 #include "agent/api/api.h"
 #include "agent/api/contexts.h"
 #include "agent/api/item.h"

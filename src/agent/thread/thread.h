@@ -255,12 +255,12 @@ uint64_t thread_unsettled(const struct thread *thread, uint64_t now);
 void thread_after_fork(void);
 
 // A tick has come while a block was being counted: its time is charged where that was allocated,
-// which is where the program was. In sample.c; in normal context, at the end of such an event. Node
+// which is where the program was. In sampling/sample.c; in normal context, at the end of such an event. Node
 // 0: there is none, the next sample has it.
 void sample_late(struct thread *thread, ref_t node);
 
 // The calling thread waits in a system call, and has been led here, with signals blocked: its last
-// sample, and the end of its clock. In sample.c.
+// sample, and the end of its clock. In sampling/sample.c.
 void sample_waiting(void *ucontext);
 
 // Around exec, where a tick would find no handler any more.

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// One sample: the weight of a tick, and the node that it is charged to. Runs in the signal handler.
+// One sample: the weight of a tick of the clock, and the node that it is charged to. Runs in the signal handler.
 
+#include "agent/sampling/sample.h"
 #include "agent/interpose/signals.h"
 #include "agent/interpose/syscall.h"
+#include "agent/sampling/watch.h"
 #include "agent/session/tracer.h"
 #include "agent/thread/counted.h"
 #include "agent/thread/thread.h"
-#include "agent/thread/watch.h"
 #include "base/agent_code.h"
 #include "base/likely.h"
 #include "base/system/huge.h"
@@ -20,8 +21,8 @@
 #define MANY 8             // samples of a thread: there will be more
 #define TREE_AHEAD (UINT64_C(256) << 10)
 
-// How long the handler took. The clock that costs little counts other programs' time too.
-static uint64_t handler_time(uint64_t begin, uint64_t cpu_begin)
+// The clock that costs little counts other programs' time too.
+uint64_t sample_handler_time(uint64_t begin, uint64_t cpu_begin)
 {
     uint64_t spent = clock_now(LIVE_EVENT_WALL) - begin;
     if (!UNLIKELY(spent >= PREEMPTED_NS && cpu_begin))
@@ -33,7 +34,7 @@ static uint64_t handler_time(uint64_t begin, uint64_t cpu_begin)
 static void count_handler(struct thread *thread, uint64_t begin, uint64_t cpu_begin)
 {
     struct live_stats *stats = &thread->record->stats;
-    const uint64_t spent = handler_time(begin, cpu_begin);
+    const uint64_t spent = sample_handler_time(begin, cpu_begin);
     stats->handler_ns += spent;
     stats->handler_histogram[live_bucket(spent)]++;
     // A rate that cannot be kept (a deep stack, no marker) must not starve the program: half of the
@@ -49,7 +50,7 @@ static uint64_t cpu_clock(struct thread *thread, uint64_t wall, bool late)
     return passed == CPU_GUESS_ASK ? clock_now(LIVE_EVENT_CPU) : thread->last + (uint64_t)passed;
 }
 
-static bool is_at_an_event(const struct thread *thread, const void *ucontext)
+bool sample_is_at_an_event(const struct thread *thread, const void *ucontext)
 {
     const uintptr_t sp =
         *(const uintptr_t *)((const char *)ucontext + arch_context_offset(ARCH_SP));
@@ -63,11 +64,12 @@ static bool is_bad_moment(struct thread *thread, const void *ucontext)
         thread->record->stats.lost++;
         return true;
     }
-    thread->due = is_at_an_event(thread, ucontext); // else this very sample takes what was due
+    thread->due =
+        sample_is_at_an_event(thread, ucontext); // else this very sample takes what was due
     return thread->due;
 }
 
-static ref_t find_node(struct thread *thread, void *ucontext, uint64_t weight)
+ref_t sample_locate(struct thread *thread, void *ucontext, uint64_t weight)
 {
     const ref_t node = tracker->locate(&thread->tracked, ucontext, weight);
     return UNLIKELY(arch_may_be_in_system_call(ucontext)) && node && agent.session->options.kernel
@@ -142,7 +144,7 @@ static void take_wait(struct thread *thread, void *ucontext, uint64_t begin)
         return;
     if (thread_is_misplaced(thread))
         thread_move(thread);
-    const ref_t node = find_node(thread, ucontext, 0);
+    const ref_t node = sample_locate(thread, ucontext, 0);
     if (!node) {
         thread->record->stats.lost++;
         return;
@@ -189,8 +191,7 @@ static void expect_many(void)
     huge_fill((uintptr_t)arena->base + used, room < TREE_AHEAD ? room : TREE_AHEAD);
 }
 
-// A thread that is traced gets no more ticks, unless it is the agent that is being examined.
-static bool leave_to_tracer(struct thread *thread, uint64_t now)
+bool sample_leave_to_tracer(struct thread *thread, uint64_t now)
 {
     const struct live_options *options = &agent.session->options;
     thread->tracer_ns =
@@ -225,28 +226,13 @@ static void take_hook(struct thread *thread, uint64_t now, uint64_t weight)
     thread->wall += weight < wall ? weight : wall;
 }
 
-// Charges what counters have counted since their last samples: all that have overflowed. Signals of
-// several that overflow together are one.
-static void charge_counts(struct thread *thread, ref_t node)
-{
-    for (unsigned i = 0; i < thread->counters.count; i++) {
-        const uint64_t weight = counter_news(&thread->counters, i);
-        counter_take(&thread->counters, i);
-        if (!weight || !node)
-            continue;
-        thread_charge_count(thread->record, node, i, weight);
-        if (agent.session->options.event == LIVE_EVENT_COUNTER && i == 0)
-            thread->record->stats.cost_ns += weight;
-    }
-}
-
 static void take_sample(struct thread *thread, void *ucontext, enum tick tick)
 {
     const struct live_options *options = &agent.session->options;
     if (UNLIKELY(options->empty_handler))
         return;
     const uint64_t begin = thread->moment = clock_now(LIVE_EVENT_WALL);
-    if (UNLIKELY(begin >= thread->tracer_ns) && leave_to_tracer(thread, begin))
+    if (sample_is_left_to_tracer(thread, begin))
         return;
     unwind_expect(ucontext);
     if (UNLIKELY(tracker->tick != NULL)) {
@@ -296,7 +282,7 @@ static void take_sample(struct thread *thread, void *ucontext, enum tick tick)
         count_handler(thread, begin, wall ? 0 : now);
         return;
     }
-    ref_t node = find_node(thread, ucontext, weight);
+    ref_t node = sample_locate(thread, ucontext, weight);
     if (UNLIKELY(!node)) {
         thread->last -= weight; // at a bad moment: the next sample carries its weight
         cpu_guess_ask_next(&thread->guess);
@@ -310,151 +296,11 @@ static void take_sample(struct thread *thread, void *ucontext, enum tick tick)
         node = charge_ticks(thread, ucontext, node, &rest);
     charge(thread, node, now, rest);
     charge_wall(thread, node, begin);
-    charge_counts(thread, node);
+    if (UNLIKELY(thread->counters.count))
+        sample_charge_counters(thread, node);
     if (UNLIKELY(switches_are_due(&thread->switches)))
         thread_review_clock(thread, now);
     count_handler(thread, begin, wall ? 0 : now);
-}
-
-// A sample of an event that no clock ticks for.
-static void count_event(struct live_stats *stats, uint64_t begin)
-{
-    const uint64_t spent = handler_time(begin, 0);
-    stats->samples++;
-    stats->handler_ns += spent;
-    stats->handler_histogram[live_bucket(spent)]++;
-}
-
-// A tick of a counter. The next one carries the weight of a tick that is not taken.
-static void take_count(struct thread *thread, void *ucontext, unsigned counter)
-{
-    const struct live_options *options = &agent.session->options;
-    const uint64_t begin = clock_now(LIVE_EVENT_WALL);
-    if (UNLIKELY(options->empty_handler))
-        return;
-    if (UNLIKELY(begin >= thread->tracer_ns) && leave_to_tracer(thread, begin))
-        return;
-    // Hooks on calls are none of the program's code.
-    if (UNLIKELY(!agent_is_recording()) || UNLIKELY(tracker_is_hook(ucontext))) {
-        charge_counts(thread, 0);
-        return;
-    }
-    unwind_expect(ucontext);
-    if (UNLIKELY(options->also) &&
-        (tracked_is_busy(&thread->tracked) || is_at_an_event(thread, ucontext)))
-        return;
-    if (UNLIKELY(thread_is_misplaced(thread)))
-        thread_move(thread);
-    // Trees that rank contexts have one event alone.
-    const uint64_t weight = counter_news(&thread->counters, counter);
-    if (!weight && options->counter_count == 1)
-        return;
-    const ref_t node = find_node(thread, ucontext, weight);
-    if (UNLIKELY(!node)) {
-        thread->record->stats.lost++;
-        return;
-    }
-    charge_counts(thread, node);
-    thread->last_node = thread->record->last_node = node;
-    if (options->event != LIVE_EVENT_COUNTER)
-        return; // samples, and what they cost, are the clock's
-    count_event(&thread->record->stats, begin);
-}
-
-static void charge_offcpu(struct thread *thread, ref_t node)
-{
-    const struct live_options *options = &agent.session->options;
-    uint64_t *pending = thread->counters.offcpu.pending;
-    const unsigned value = live_offcpu_value(options);
-    const uint64_t ns = pending[LIVE_OFFCPU_NS];
-    const bool is_main = options->event == LIVE_EVENT_OFFCPU;
-    for (unsigned i = 0; i < LIVE_OFFCPU_VALUES; i++) {
-        if (tree_traits_of(options->tree)->keeps_all)
-            tree_add(&agent.arena, node, value + i, pending[i]);
-        pending[i] = 0;
-    }
-    if (!tree_traits_of(options->tree)->keeps_all)
-        tree_charge(&agent.arena, thread->record->tree, node, ns);
-    thread->record->stats.cost_ns += is_main ? ns : 0;
-}
-
-// Where what is left of a thread's events is charged: at its last sample, else without a place.
-static ref_t last_place(const struct thread *thread)
-{
-    const ref_t tree = thread->record->tree;
-    return thread->last_node ? thread->last_node
-                             : tree_unplaced(&agent.arena, tree, tree_root(&agent.arena, tree));
-}
-
-// Waits that were too short for a sample.
-static void settle_offcpu(struct thread *thread)
-{
-    if (!thread->counters.has_offcpu || !thread->record || !thread->counters.offcpu.pending[0])
-        return;
-    struct calls_thread *held = tracked_hold();
-    charge_offcpu(thread, last_place(thread));
-    tracked_release(held);
-}
-
-void thread_settle_counters(struct thread *thread)
-{
-    const struct live_options *options = &agent.session->options;
-    struct live_thread *record = thread->record;
-    settle_offcpu(thread);
-    for (unsigned i = 0; i < thread->counters.count && record; i++) {
-        const uint64_t rest = counter_rest(&thread->counters, i, options);
-        if (!rest || !agent_is_recording())
-            continue;
-        struct calls_thread *held = tracked_hold();
-        thread_charge_count(record, last_place(thread), i, rest);
-        tracked_release(held);
-        record->stats.cost_ns += options->event == LIVE_EVENT_COUNTER && i == 0 ? rest : 0;
-    }
-}
-
-// The system call that the thread comes back from.
-static long interrupted_call(const void *ucontext)
-{
-    const uintptr_t pc =
-        *(const uintptr_t *)((const char *)ucontext + arch_context_offset(ARCH_RA));
-    struct module_ref module;
-    const bool known = loadmap_peek(pc, &module) && pc >= module.code_start && pc < module.code_end;
-    return arch_system_call(ucontext, known ? pc - module.code_start : pc % 4096);
-}
-
-// Waits that are over, however short: those that together are too short for a sample are charged with
-// the next one. The last tick of a thread takes all.
-static void take_offcpu(struct thread *thread, void *ucontext, enum tick tick)
-{
-    const struct live_options *options = &agent.session->options;
-    struct offcpu *offcpu = &thread->counters.offcpu;
-    const uint64_t begin = clock_now(LIVE_EVENT_WALL);
-    const bool may_be_call = arch_may_be_in_system_call(ucontext);
-    offcpu_read(offcpu, may_be_call ? interrupted_call(ucontext) : ARCH_CALL_NONE);
-    const uint64_t ns = offcpu->pending[LIVE_OFFCPU_NS];
-    if (UNLIKELY(!agent_is_recording())) {
-        memset(offcpu->pending, 0, sizeof offcpu->pending);
-        return;
-    }
-    if (!ns || (ns < options->period_ns / 2 && tick != TICK_WAIT) || tracker_is_hook(ucontext))
-        return;
-    if (UNLIKELY(begin >= thread->tracer_ns) && leave_to_tracer(thread, begin))
-        return;
-    if (UNLIKELY(options->also) &&
-        (tracked_is_busy(&thread->tracked) || is_at_an_event(thread, ucontext)))
-        return;
-    if (UNLIKELY(thread_is_misplaced(thread)))
-        thread_move(thread);
-    const ref_t node = find_node(thread, ucontext, ns);
-    if (UNLIKELY(!node)) {
-        thread->record->stats.lost++;
-        return;
-    }
-    charge_offcpu(thread, node);
-    thread->last_node = thread->record->last_node = node;
-    if (options->event != LIVE_EVENT_OFFCPU)
-        return;
-    count_event(&thread->record->stats, begin);
 }
 
 // Events that come together have one signal: whichever it is, all that have news are charged.
@@ -462,13 +308,13 @@ static void take(struct thread *thread, void *ucontext, enum tick tick)
 {
     const struct live_options *options = &agent.session->options;
     if (UNLIKELY(thread->counters.has_offcpu) && !options->empty_handler)
-        take_offcpu(thread, ucontext, tick);
+        sample_take_offcpu(thread, ucontext, tick);
     if (LIKELY(tick <= TICK_WAIT))
         take_sample(thread, ucontext, tick);
     else if (tick == TICK_OFFCPU && live_has(options, LIVE_EVENT_WALL))
         take_sample(thread, ucontext, TICK_WAIT);
     if (UNLIKELY(thread->counters.count) && tick > TICK_WAIT)
-        take_count(thread, ucontext, tick == TICK_OFFCPU ? 0 : tick - TICK_COUNTER);
+        sample_take_counter(thread, ucontext, tick == TICK_OFFCPU ? 0 : tick - TICK_COUNTER);
 }
 
 void sample_tick(void *ucontext, enum tick tick)

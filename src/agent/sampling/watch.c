@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "agent/thread/watch.h"
+#include "agent/sampling/watch.h"
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
