@@ -24,7 +24,7 @@
 #include "track/runtimes/python.h"
 #include "track/tracker.h"
 #include "track/walk/marker.h"
-#include "track/walk/program_unwinders.h"
+#include "track/walk/seen_unwinders.h"
 #include "track/walk/unmarkable.h"
 #include <dlfcn.h>
 #include <errno.h>
@@ -109,7 +109,7 @@ static int arm(void)
     if (!python_start())
         agent_note("a program runs a Python whose frames are not known (3.11 and 3.12 are): the "
                    "interpreter's own functions are shown");
-    stub_cfi_ask(NULL, program_unwinder_asks);
+    stub_cfi_ask(NULL, walk_unwinder_asks);
     error = signals_start();
     if (!error)
         error = thread_arm();
@@ -241,7 +241,7 @@ static int arm_attached(void)
             return error;
         unmarkable_start();
         marker_start();
-        stub_cfi_ask(NULL, program_unwinder_asks);
+        stub_cfi_ask(NULL, walk_unwinder_asks);
     }
     known = true;
     error = signals_start();

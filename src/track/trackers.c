@@ -12,7 +12,7 @@
 #include "track/encode/contexts/event_context.h"
 #include "track/encode/encode.h"
 #include "track/tracker.h"
-#include "track/walk/program_unwinders.h"
+#include "track/walk/seen_unwinders.h"
 #include "track/walk/stack_cache.h"
 #include "unwind/arch.h"
 #include <errno.h>

@@ -150,8 +150,6 @@ FILE_CYCLES = [
     "track/encode/threads/epoch track/encode/threads/exceptions track/encode/threads/hooks "
     "track/encode/threads/lock track/encode/threads/reencode track/encode/threads/state_from_stack "
     "track/encode/threads/threads",
-    "track/walk/marker track/walk/program_unwinders track/walk/unmarkable track/walk/unwind_pass "
-    "track/walk/walk",
     "tree/bounded/bounded tree/bounded/bounded_layout tree/hot tree/layout tree/miners/miner "
     "tree/miners/monitored_list tree/tree",
     "unwind/arch unwind/cfi unwind/common_cfi unwind/expression unwind/fde unwind/go unwind/recipe "

@@ -6,6 +6,7 @@
 #include "loadmap/loadmap.h"
 #include "track/walk/unmarkable.h"
 #include "track/walk/unwind_pass.h"
+#include "track/walk/walk.h"
 #include "unwind_support.h"
 #include <alloca.h>
 #include <setjmp.h>

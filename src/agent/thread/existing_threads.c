@@ -7,6 +7,7 @@
 #include "base/system/signal_mask.h"
 #include "loadmap/loadmap.h"
 #include "loadmap/maps.h"
+#include "track/walk/program_frames.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -58,21 +59,17 @@ static struct unwind_bounds stack_of_self(pid_t id)
 static uintptr_t start_of(const void *ucontext, struct unwind_bounds stack)
 {
     struct unwind_cursor cursor;
-    enum verdict verdict;
+    struct program_frames frames;
+    struct program_frame frame;
     uintptr_t start = 0;
     loadmap_enter();
     unwind_start(&cursor, ucontext, stack);
-    do {
-        const struct unwind_frame *frame = &cursor.frame;
-        const uint64_t begin = place_offset(frame->function);
-        if (place_module(frame->place) == libc_module)
-            continue;
-        start = frame->pc;
-        if (begin != PLACE_OFFSET_UNKNOWN)
-            start -= place_offset(frame->place) - begin;
-    } while (unwind_step(&cursor, &verdict) == UNWIND_OK);
+    program_frames_begin_at(&frames, &cursor);
+    while (program_frames_next(&frames, &frame))
+        if (place_module(frame.function) != libc_module)
+            start = frame.begin;
     loadmap_leave();
-    return verdict == VERDICT_COMPLETE ? start : 0;
+    return frames.verdict == VERDICT_COMPLETE ? start : 0;
 }
 
 static struct thread *find(pid_t id)

@@ -2,7 +2,6 @@
 #include "track/walk/marker.h"
 #include "base/gc_hidden.h"
 #include "loadmap/lookup.h"
-#include "track/walk/walk.h"
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stddef.h>

@@ -79,4 +79,12 @@ uintptr_t marker_truth(uintptr_t cfa);
 // True if the entry still belongs to this marker (another thread may have returned through it).
 bool marker_is_mine(const struct marker *marker);
 
+// The owners of markers, in walk.c.
+
+// The frame marked by `marker` has returned. False if it is not the calling thread's.
+bool walk_marker_returned(struct marker *marker, uintptr_t cfa);
+
+// An exception meets the calling thread's marker. The true return address, 0 if there is no marker.
+uintptr_t walk_lift_for_exception(void);
+
 #endif

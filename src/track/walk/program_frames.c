@@ -3,6 +3,14 @@
 #include "track/walk/marker.h"
 #include "track/walk/unmarkable.h"
 
+// Where the cursor stands.
+static void begin(struct program_frames *frames)
+{
+    frames->point = frames->cursor.frame.place;
+    frames->verdict = VERDICT_BAD_STACK;
+    frames->more = true;
+}
+
 bool program_frames_begin(struct program_frames *frames, const struct caller_registers *caller,
                           struct unwind_bounds stack)
 {
@@ -14,10 +22,14 @@ bool program_frames_begin(struct program_frames *frames, const struct caller_reg
         return false;
     unwind_start_here(&frames->cursor, &from,
                       (struct unwind_bounds){own ? from.sp : stack.high, stack.high});
-    frames->point = frames->cursor.frame.place;
-    frames->verdict = VERDICT_BAD_STACK;
-    frames->more = true;
+    begin(frames);
     return true;
+}
+
+void program_frames_begin_at(struct program_frames *frames, const struct unwind_cursor *cursor)
+{
+    frames->cursor = *cursor;
+    begin(frames);
 }
 
 static bool step(struct program_frames *frames)
@@ -33,6 +45,13 @@ static bool step(struct program_frames *frames)
     return truth;
 }
 
+static uintptr_t begin_of(const struct unwind_frame *frame)
+{
+    const uint64_t offset = place_offset(frame->function);
+    return offset == PLACE_OFFSET_UNKNOWN ? frame->pc
+                                          : frame->pc - (place_offset(frame->place) - offset);
+}
+
 bool program_frames_next(struct program_frames *frames, struct program_frame *frame)
 {
     const struct unwind_cursor *cursor = &frames->cursor;
@@ -40,11 +59,13 @@ bool program_frames_next(struct program_frames *frames, struct program_frame *fr
     *frame = (struct program_frame){0};
     while (frames->more && !(found && !unmarkable_is_agent(cursor->frame.function))) {
         frames->more = step(frames);
-        const place_t function = frames->more ? cursor->left.function : cursor->frame.function;
-        if (!found && !unmarkable_is_agent(function)) {
+        const struct unwind_frame *at = frames->more ? &cursor->left : &cursor->frame;
+        if (!found && !unmarkable_is_agent(at->function)) {
             found = true;
-            frame->function = function;
-            frame->slot = frames->more ? cursor->left.ra_slot : 0;
+            frame->function = at->function;
+            frame->slot = frames->more ? at->ra_slot : 0;
+            frame->begin = begin_of(at);
+            frame->flags = at->flags;
         }
         if (found && frames->more)
             frame->site = cursor->frame.place + (cursor->frame.flags & FRAME_INTERRUPTED ? 1 : 0);

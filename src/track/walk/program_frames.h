@@ -11,9 +11,14 @@
 //       while (program_frames_next(&frames, &frame)) ...
 //   frames.verdict      how it ended
 //
-// Walks that ask for more than the program's frames are other ones: track/calls/find_caller.c,
-// which ends where a frame has a cell, needs the agent's own frames, signal frames and the recipe
-// that each was left by.
+// Walks that ask for more than the program's frames step by themselves:
+//
+//   track/walk/unwind_pass.c                      a sample's, many frames at once, to the marker
+//   track/calls/find_caller.c                     to a frame that has a cell; the agent's own frames,
+//                                                 and the recipe by which each was left
+//   track/encode/threads/state_from_stack.c       all frames: each may lie in a stub
+//   track/encode/contexts/climb.c                 the same for the next few
+//   outside/foreign_walk.c                        stacks of another process, without an agent
 //
 // A sample of this thread may move the marker meanwhile: then the walk ends as one that is cut.
 
@@ -21,8 +26,10 @@
 
 struct program_frame {
     place_t function;
-    place_t site;   // the return address in its caller; 0: it has none
-    uintptr_t slot; // where that lies; 0: not known
+    place_t site;    // the return address in its caller; 0: it has none
+    uintptr_t slot;  // where that lies; 0: not known
+    uintptr_t begin; // of the function; of code without tables, where it goes on
+    uint16_t flags;  // FRAME_*
 };
 
 struct program_frames {
@@ -35,6 +42,9 @@ struct program_frames {
 // From a caller. False: the marker was at its pc, and is not any more.
 bool program_frames_begin(struct program_frames *frames, const struct caller_registers *caller,
                           struct unwind_bounds stack);
+
+// From where a cursor stands.
+void program_frames_begin_at(struct program_frames *frames, const struct unwind_cursor *cursor);
 
 bool program_frames_next(struct program_frames *frames, struct program_frame *frame);
 

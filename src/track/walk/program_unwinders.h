@@ -15,10 +15,10 @@
 // the stack, the thread has no marker. Before the first question it reads its own return address,
 // and functions that do are never marked (unmarkable.h).
 //
-// Others ask once and remember (libunwind). Where such a one is loaded, or has asked for all tables
-// (dl_iterate_phdr()), no marker is placed any more.
+// Others ask once and remember (libunwind): seen_unwinders.h.
 
-#include "track/walk/walk.h"
+#include "track/walk/program_frames.h"
+#include "track/walk/walker.h"
 
 // The outermost function of an unwinder is that whose table it wants first. One that begins with
 // its caller's is at work, for us, as long as the caller is.
@@ -28,30 +28,12 @@ enum program_unwinder_stage {
     PROGRAM_UNWINDER_UNKNOWN, // it asks in another way
 };
 
-// By the question of an unwinder on a stack that ends at `high`, as below; pc is not 0. *unwinder
-// is the frame of its outermost function, if that is known. In normal context.
+// By the question of an unwinder on a stack that ends at `high`, as walk_unwinder_asks() has it; pc is
+// not 0. *unwinder is the frame of its outermost function, if that is known. In normal context.
 enum program_unwinder_stage program_unwinder_stage(uintptr_t pc, const uintptr_t *frame,
-                                                   uintptr_t high, struct unwind_frame *unwinder);
-
-// An unwinder of the program wants the table of the function at pc, or all tables (0). `frame` is
-// the frame address of the function that it has called for that. In normal context, or a handler of
-// the program's.
-void program_unwinder_asks(uintptr_t pc, const uintptr_t *frame);
+                                                   uintptr_t high, struct program_frame *unwinder);
 
 // Whether it may still be at work, by the frames of the last sample. Signal-safe.
 bool program_unwinder_goes_on(struct walker *walker);
-
-// The program has an unwinder that remembers tables, or may: it looks at stacks without a question.
-// Markers of other threads go with their next sample. Signal-safe.
-void program_unwinder_expect_memory(void);
-bool program_unwinder_has_memory(void);
-
-// The same for an unknown unwinder that asks.
-void program_unwinder_forbid_markers(void);
-bool program_unwinder_forbids_markers(void);
-
-// `note` is called once, when markers are forbidden, in a signal handler, too. Before the first
-// module is found.
-void program_unwinder_start(void (*note)(void));
 
 #endif

@@ -3,7 +3,7 @@
 #include "base/gc_hidden.h"
 #include "loadmap/lookup.h"
 #include "patch/x86_64/return_load.h"
-#include "track/walk/program_unwinders.h"
+#include "track/walk/seen_unwinders.h"
 #include "unwind/arch.h"
 #include "unwind/shortcut.h"
 #include <dlfcn.h>

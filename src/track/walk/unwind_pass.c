@@ -231,6 +231,16 @@ static bool go_on(struct unwind_pass *pass)
     return true;
 }
 
+#define LEAVE_TRIES 16 // frames of our own that a sample may be in
+
+void unwind_pass_leave_agent(struct unwind_pass *pass)
+{
+    struct unwind_cursor *cursor = &pass->cursor;
+    for (unsigned i = 0; i < LEAVE_TRIES && unmarkable_is_agent(cursor->frame.function); i++)
+        if (unwind_step(cursor, &pass->verdict) == UNWIND_END)
+            break;
+}
+
 // A search that led nowhere has found calls that are over: the caller is not known.
 static void drop_unsure(struct unwind_pass *pass)
 {

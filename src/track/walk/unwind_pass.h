@@ -5,7 +5,7 @@
 // One sample's walk, between unwind_pass.c, which goes up the stack, walk.c, which goes down the
 // tree and moves the marker, and walk_bounded.c, which goes down a bounded tree.
 
-#include "track/walk/walk.h"
+#include "track/walk/walker.h"
 
 // Walked frames go to the far end of the walker's list, from the end downwards, so that they come
 // out oldest first as well:
@@ -72,6 +72,9 @@ struct walk_frame *unwind_pass_map_frames(size_t capacity);
 
 // Goes up from where the cursor stands, as far as it may.
 void unwind_pass_walk(struct unwind_pass *pass);
+
+// Goes up to the youngest frame that is the program's.
+void unwind_pass_leave_agent(struct unwind_pass *pass);
 
 // The next frame up, for paths that are known instead of walked. False: no memory. Signal-safe.
 bool unwind_pass_tell(struct unwind_pass *pass, place_t site, place_t function);

@@ -5,6 +5,7 @@
 #include "track/runtimes/java.h"
 #include "track/runtimes/python.h"
 #include "track/walk/program_unwinders.h"
+#include "track/walk/seen_unwinders.h"
 #include "track/walk/unmarkable.h"
 #include "track/walk/unwind_pass.h"
 #include "tree/bounded/bounded.h"
@@ -16,7 +17,6 @@
 #define FIRST_CAPACITY 204 // frames: two pages
 #define EXPECT_BYTES 1536  // of the stack are looked through before a walk
 
-#define LEAVE_TRIES 16 // frames of our own that a sample may be in
 #define PLACE_TRIES 16 // a return must not search a deep stack for a frame that may be marked
 
 __thread struct walker *walk_current;
@@ -311,11 +311,8 @@ static bool stub_abandoned(const struct walker *walker, uintptr_t leaf_sp)
 static ref_t function_node(struct unwind_pass *pass)
 {
     struct walker *walker = pass->walker;
-    struct unwind_cursor *cursor = &pass->cursor;
-    for (unsigned i = 0; i < LEAVE_TRIES && unmarkable_is_agent(cursor->frame.function); i++)
-        if (unwind_step(cursor, &pass->verdict) == UNWIND_END)
-            break;
-    const struct unwind_frame *frame = &cursor->frame;
+    const struct unwind_frame *frame = &pass->cursor.frame;
+    unwind_pass_leave_agent(pass);
     const bool unnamed = place_offset(frame->function) == PLACE_OFFSET_UNKNOWN;
     const ref_t node =
         bounded_counter(walker->arena, walker->tree, unnamed ? frame->place : frame->function);
@@ -537,4 +534,25 @@ void walk_resume(struct walker *walker)
 {
     atomic_signal_fence(memory_order_seq_cst);
     walker->suspended--;
+}
+
+void walk_unwinder_asks(uintptr_t pc, const uintptr_t *frame)
+{
+    struct walker *walker = walk_current;
+    const uintptr_t sp = (uintptr_t)(frame + 2);
+    struct program_frame unwinder;
+    if (walker && walker->suspended)
+        return; // backtrace(), which is known to begin and to end
+    if (!pc)
+        program_unwinder_expect_memory();
+    // Where the stub is at work, a handler of the program has interrupted it. Most questions of an
+    // unwinder come from the same depth.
+    if (!walker || !walker->use_marker || walker->in_stub || walker->unwinding == sp)
+        return;
+    walk_suspend(walker);
+    walker->unwinding = sp;
+    if (pc && program_unwinder_stage(pc, frame, walker->stack.high, &unwinder) ==
+                  PROGRAM_UNWINDER_UNKNOWN)
+        program_unwinder_forbid_markers();
+    walk_resume(walker);
 }

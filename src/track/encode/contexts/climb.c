@@ -111,6 +111,22 @@ void encode_climb_down(struct encode_thread *thread, struct encode_climbed *clim
         encode_restore_state(thread, &climbed->kept[--climbed->undone]);
 }
 
+// After a climb its place must be the same, too: a
+// number that is wrong since somebody has jumped is not unlikely to be right for another of the
+// functions above.
+bool encode_is_called_from(const struct encode_thread *thread, const struct unwind_cursor *start,
+                           const struct confirmed *known)
+{
+    struct unwind_cursor cursor = *start;
+    enum verdict verdict;
+    if (unwind_step(&cursor, &verdict) != UNWIND_OK || cursor.left.flags & FRAME_SIGNAL)
+        return false;
+    if (known->slot && cursor.left.ra_slot != known->slot)
+        return false;
+    return known->caller ? cursor.frame.place == known->caller
+                         : cursor.left.ra_slot == thread->root_slot;
+}
+
 ref_t encode_insert_climbed(const struct encode_climbed *climbed, struct walker *walker, ref_t node)
 {
     for (unsigned i = climbed->count; i-- > 0 && node;) {

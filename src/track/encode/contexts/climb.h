@@ -31,6 +31,9 @@ bool encode_climb(struct encode_thread *thread, struct unwind_cursor *cursor,
 bool encode_climb_on(struct encode_thread *thread, struct unwind_cursor *cursor,
                      struct encode_climbed *climbed, unsigned least); // from where it is
 void encode_climb_down(struct encode_thread *thread, struct encode_climbed *climbed);
+// Whether the frame that the cursor stands in was called from where the number says.
+bool encode_is_called_from(const struct encode_thread *thread, const struct unwind_cursor *start,
+                           const struct confirmed *known);
 // The node of the leaf function, from that of its caller's frame; 0: no memory.
 ref_t encode_insert_climbed(const struct encode_climbed *climbed, struct walker *walker,
                             ref_t node);

@@ -3,7 +3,7 @@
 // none is remembered, and each sample goes down from the root.
 
 #include "track/encode/contexts/insert_path.h"
-#include "track/walk/unmarkable.h"
+#include "track/walk/program_frames.h"
 #include "track/walk/unwind_pass.h"
 
 static ref_t child(struct walker *walker, ref_t node, place_t site, place_t function)
@@ -24,35 +24,23 @@ ref_t encode_insert_path(struct encode_thread *thread, struct walker *walker)
     return node;
 }
 
-// One frame that was left, towards the root. A frame of the agent gives its site to the frame that
-// it called.
-static bool add_above(struct encode_thread *thread, uint32_t *count,
-                      const struct unwind_frame *left, place_t site)
-{
-    if (unmarkable_is_agent(left->function)) {
-        if (*count)
-            thread->above[*count - 1].site = site;
-        return true;
-    }
-    if (*count == ENCODE_ABOVE)
-        return false;
-    thread->above[(*count)++] = (struct edge){site, left->function};
-    return true;
-}
-
 void encode_walk_above(struct encode_thread *thread, const struct walker *walker,
                        const struct unwind_cursor *start)
 {
-    struct unwind_cursor cursor = *start;
-    enum verdict verdict = VERDICT_COMPLETE;
+    struct program_frames frames;
+    struct program_frame frame;
     uint32_t count = 0;
     if (thread->above_tree == walker->tree)
         return;
-    while (unwind_step(&cursor, &verdict) == UNWIND_OK)
-        if (cursor.left.ra_slot >= thread->root_slot &&
-            !add_above(thread, &count, &cursor.left, cursor.frame.place))
+    program_frames_begin_at(&frames, start);
+    while (program_frames_next(&frames, &frame)) {
+        if (frames.more && frame.slot < thread->root_slot)
+            continue;
+        if (count == ENCODE_ABOVE)
             return;
-    if (verdict != VERDICT_COMPLETE || !add_above(thread, &count, &cursor.frame, 0))
+        thread->above[count++] = (struct edge){frame.site, frame.function};
+    }
+    if (frames.verdict != VERDICT_COMPLETE)
         return;
     thread->above_count = count;
     thread->above_tree = walker->tree;

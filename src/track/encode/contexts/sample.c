@@ -207,22 +207,6 @@ static ref_t confirm(struct encode_thread *thread, struct walker *walker, void *
     return node;
 }
 
-// The frame was called from where the number says. After a climb its place must be the same, too: a
-// number that is wrong since somebody has jumped is not unlikely to be right for another of the
-// functions above.
-static bool is_called_from(const struct encode_thread *thread, const struct unwind_cursor *start,
-                           const struct confirmed *known)
-{
-    struct unwind_cursor cursor = *start;
-    enum verdict verdict;
-    if (unwind_step(&cursor, &verdict) != UNWIND_OK || cursor.left.flags & FRAME_SIGNAL)
-        return false;
-    if (known->slot && cursor.left.ra_slot != known->slot)
-        return false;
-    return known->caller ? cursor.frame.place == known->caller
-                         : cursor.left.ra_slot == thread->root_slot;
-}
-
 static ref_t take_sample(struct encode_thread *thread, struct walker *walker, void *ucontext,
                          uint64_t weight)
 {
@@ -270,7 +254,8 @@ static ref_t take_sample(struct encode_thread *thread, struct walker *walker, vo
     const uint64_t at = confirmed_frame(function), key = context_key(context, at);
     const struct confirmed *known = confirmed_find(&thread->confirmed, key, at);
     const bool hit = known && known->node && known->tree == walker->tree &&
-                     known->stamp == thread->state->stamp && is_called_from(thread, &called, known);
+                     known->stamp == thread->state->stamp &&
+                     encode_is_called_from(thread, &called, known);
     const bool forgets = tree_forgets(walker->arena, walker->tree);
     // Now and then, and always to verify, one that is known is looked at all the same.
     if (!hit || (forgets && thread->above_tree != walker->tree) || encode.verify ||

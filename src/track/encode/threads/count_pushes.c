@@ -6,7 +6,7 @@
 #include "base/system/kernel.h"
 #include "track/encode/sites/open_functions.h"
 #include "track/encode/threads/epoch.h"
-#include "track/walk/program_unwinders.h"
+#include "track/walk/seen_unwinders.h"
 #include <time.h>
 
 enum {

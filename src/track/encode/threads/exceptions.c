@@ -34,6 +34,7 @@
 #include "track/encode/threads/lock.h"
 #include "track/encode/threads/state_from_stack.h"
 #include "track/walk/program_unwinders.h"
+#include "track/walk/seen_unwinders.h"
 #include <dlfcn.h>
 
 // The data that libstdc++ and libc++abi have of each thread, by the ABI that they share.
@@ -113,14 +114,13 @@ static _Unwind_Reason_Code unwound(int version, _Unwind_Action actions,
 static bool comes_from_one_that_looks(const uintptr_t *frame)
 {
     struct unwind_cursor cursor;
-    enum verdict verdict;
+    struct program_frames frames;
+    struct program_frame one;
     start_above(&cursor, frame);
-    for (unsigned i = 0; i < ABOVE_MOST && only_looks; i++) {
-        if (cursor.frame.function == only_looks)
+    program_frames_begin_at(&frames, &cursor);
+    for (unsigned i = 0; i < ABOVE_MOST && only_looks && program_frames_next(&frames, &one); i++)
+        if (one.function == only_looks)
             return true;
-        if (unwind_step(&cursor, &verdict) != UNWIND_OK)
-            return false;
-    }
     return false;
 }
 
@@ -149,7 +149,7 @@ static void uncover_returns(struct encode_thread *thread, const uintptr_t *frame
 static void searched(uintptr_t pc, const uintptr_t *frame)
 {
     struct encode_state *state = &encode_state;
-    struct unwind_frame unwinder;
+    struct program_frame unwinder;
     if (!state->thread) {
         if (!pc)
             program_unwinder_expect_memory();

@@ -14,7 +14,7 @@
 #include "track/encode/threads/reencode.h"
 #include "track/encode/threads/state_from_stack.h"
 #include "track/encode/threads/state_offsets.h"
-#include "track/walk/program_unwinders.h"
+#include "track/walk/seen_unwinders.h"
 #include <errno.h>
 
 // From a stub's address, and the target of an indirect call, to the edge (state_offsets.h): one
