@@ -144,7 +144,6 @@ FILE_CYCLES = [
     "track/calls/bursts/burst track/calls/call_cache track/calls/calls track/calls/deferred_calls "
     "track/calls/find_caller track/calls/shadow",
     "track/calls/call_sites track/calls/modules",
-    "track/context_id/context_id track/context_id/id_memo",
     "track/encode/sites/call_graph track/encode/sites/libraries track/encode/sites/open_functions "
     "track/encode/sites/silent_edges track/encode/sites/stubs track/encode/threads/count_pushes "
     "track/encode/threads/epoch track/encode/threads/exceptions track/encode/threads/hooks "

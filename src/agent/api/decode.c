@@ -7,6 +7,7 @@
 #include "base/system/agent_map.h"
 #include "encode/codebook/handle_frames.h"
 #include "track/context_id/context_id.h"
+#include "track/context_id/handle_table.h"
 #include <errno.h>
 #include <pthread.h>
 
@@ -130,7 +131,7 @@ API int cairn_decode_1(struct cairn_context context, struct cairn_frame *frames,
     const int saved_errno = errno;
     pthread_mutex_lock(&decoder.lock);
     uint32_t first;
-    const struct intern *table = context_id_table(&first);
+    const struct intern *table = handles_table(&first);
     int result = !table ? -EINVAL : decoder.broken || !open_decoder() ? -ENOMEM : read_sections();
     if (!result) {
         decoder.book.intern = *table;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "base/lock.h"
+#include "track/context_id/context_id.h"
 #include "base/system/agent_map.h"
 #include "base/system/signal_mask.h"
 #include "loadmap/loadmap.h"
-#include "track/context_id/id_memo.h"
+#include "track/context_id/handle_table.h"
+#include "track/context_id/numbered_context.h"
 #include "track/context_id/thread_creation.h"
 #include "track/walk/program_frames.h"
 #include "track/walk/unmarkable.h"
@@ -12,42 +13,32 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define TABLE_PART 16 // of the slice, at most
 #define LEFT_ALONE 4
 
-__thread struct context_id_thread *context_id_current;
+static __thread struct requesting_thread *requesting_thread;
 static __thread uintptr_t root;
 
 static struct {
-    struct arena *arena;
-    struct live_contexts *live;
-    struct intern intern;
-    struct lock lock; // its holder has signals blocked
-    uintptr_t left_alone[LEFT_ALONE];
-    unsigned left_alone_count;
-} asked;
+    uintptr_t functions[LEFT_ALONE];
+    unsigned count;
+} left_alone;
 
 void context_id_start(struct arena *arena, struct live_contexts *live)
 {
-    // In a child, the meaning of the parent's numbers is not known here: its own are others.
-    live->first = asked.live ? asked.live->first + asked.intern.used : 0;
-    asked.arena = arena;
-    asked.live = live;
-    asked.intern = (struct intern){0};
-    lock_break(&asked.lock);
-    encode_context_restart();
+    handles_start(arena, live);
+    numbered_context_restart();
 }
 
 void context_id_leave_alone(const void *const *functions, unsigned count)
 {
-    for (unsigned i = 0; i < count && asked.left_alone_count < LEFT_ALONE; i++)
-        asked.left_alone[asked.left_alone_count++] = (uintptr_t)functions[i];
+    for (unsigned i = 0; i < count && left_alone.count < LEFT_ALONE; i++)
+        left_alone.functions[left_alone.count++] = (uintptr_t)functions[i];
 }
 
 bool context_id_is_left_alone(uintptr_t function)
 {
-    for (unsigned i = 0; i < asked.left_alone_count; i++)
-        if (asked.left_alone[i] == function)
+    for (unsigned i = 0; i < left_alone.count; i++)
+        if (left_alone.functions[i] == function)
             return true;
     return false;
 }
@@ -64,76 +55,20 @@ uintptr_t context_id_root(void)
 
 void context_id_end_thread(void)
 {
-    struct context_id_thread *thread = context_id_current;
-    context_id_current = NULL;
+    struct requesting_thread *thread = requesting_thread;
+    requesting_thread = NULL;
     atomic_signal_fence(memory_order_seq_cst);
     if (thread)
         agent_unmap(thread, sizeof *thread);
 }
 
-bool context_id_lock(void)
-{
-    return !lock_take(&asked.lock);
-}
-
-void context_id_unlock(void)
-{
-    lock_release(&asked.lock);
-}
-
-const struct intern *context_id_table(uint32_t *first)
-{
-    if (!asked.live || !atomic_load_explicit(&asked.live->nodes, memory_order_acquire))
-        return NULL;
-    *first = asked.live->first;
-    return &asked.intern;
-}
-
-struct intern *context_id_intern(void)
-{
-    if (asked.intern.node)
-        return &asked.intern;
-    const size_t bytes = intern_bytes(arena_head(asked.arena)->limit / TABLE_PART);
-    struct intern intern;
-    const ref_t ref = arena_alloc(asked.arena, bytes);
-    if (!ref || intern_init(&intern, arena_at(asked.arena, ref), bytes) ||
-        asked.live->first > UINT32_MAX - intern.capacity)
-        return NULL;
-    asked.intern = intern;
-    asked.live->capacity = intern.capacity;
-    // Release: a reader that finds the nodes knows how many there can be.
-    atomic_store_explicit(&asked.live->nodes, ref, memory_order_release);
-    return &asked.intern;
-}
-
-uint64_t context_id_handle(uint32_t stamp, uint32_t point)
-{
-    return point ? (uint64_t)stamp << 32 | (asked.live->first + point) : 0;
-}
-
-struct live_sections *context_id_reserve(size_t bytes, ref_t *ref)
-{
-    struct live_sections *sections = NULL;
-    *ref = bytes < UINT32_MAX ? arena_alloc(asked.arena, sizeof *sections + bytes) : 0;
-    if (!*ref)
-        return NULL;
-    sections = arena_at(asked.arena, *ref);
-    sections->bytes = (uint32_t)bytes;
-    return sections;
-}
-
-void context_id_publish(struct live_sections *sections, ref_t ref)
-{
-    live_push(&asked.live->sections, &sections->next, ref);
-}
-
 // ---- by a walk
 
 // Frames youngest first. *cut: there are more, which are not known.
-static uint32_t walk(struct context_id_thread *thread, struct program_frames *frames, bool *cut)
+static uint32_t walk(struct requesting_thread *thread, struct program_frames *frames, bool *cut)
 {
     // The thread's first function may have left by a jump, and be known by its slot alone.
-    const uintptr_t root_slot = encode_context_root_slot();
+    const uintptr_t root_slot = numbered_context_root_slot();
     struct program_frame frame;
     uint32_t count = 0;
     while (count < CONTEXT_ID_FRAMES && program_frames_next(frames, &frame)) {
@@ -149,7 +84,7 @@ static uint32_t walk(struct context_id_thread *thread, struct program_frames *fr
 }
 
 // The callers of the function that the thread began in are not the program's.
-static uint32_t cut_at_root(struct context_id_thread *thread, uint32_t count, place_t began,
+static uint32_t cut_at_root(struct requesting_thread *thread, uint32_t count, place_t began,
                             bool *cut)
 {
     for (uint32_t i = count; began && i-- > 0;) {
@@ -186,11 +121,11 @@ static struct context_id intern_frames(struct intern *intern, uint32_t origin,
     for (uint32_t i = known->count; i-- > 0;)
         node = intern_frame(intern, node, known->frames[i].site, known->frames[i].function);
     const uint32_t point = intern_point(intern, node, known->point, GRAPH_NONE);
-    return (struct context_id){0, context_id_handle(0, point)};
+    return (struct context_id){0, handles_number(0, point)};
 }
 
 // The call that created the thread, below that which created its creator, and so on.
-static struct context_id intern_creators(struct intern *intern, struct context_id_thread *thread)
+static struct context_id intern_creators(struct intern *intern, struct requesting_thread *thread)
 {
     uint32_t calls[CREATION_LEVELS], count = 0;
     struct creation_call call;
@@ -209,8 +144,8 @@ static struct context_id intern_creators(struct intern *intern, struct context_i
 
 struct context_id context_id_creator(void)
 {
-    struct context_id_thread *thread = context_id_current;
-    struct intern *intern = thread->creator_told || !creation_current ? NULL : context_id_intern();
+    struct requesting_thread *thread = requesting_thread;
+    struct intern *intern = thread->creator_told || !creation_current ? NULL : handles_intern();
     if (intern)
         thread->creator = intern_creators(intern, thread);
     thread->creator_told = 1;
@@ -218,21 +153,21 @@ struct context_id context_id_creator(void)
 }
 
 // Before the walk, which needs the room for frames as well.
-static bool has_origin(struct context_id_thread *thread)
+static bool has_origin(struct requesting_thread *thread)
 {
     if (thread->walked_origin)
         return true;
-    if (!context_id_lock())
+    if (!handles_lock())
         return false;
     const struct context_id creator = context_id_creator();
-    struct intern *intern = context_id_intern();
+    struct intern *intern = handles_intern();
     if (intern)
         thread->walked_origin = walked_origin(intern, creator);
-    context_id_unlock();
+    handles_unlock();
     return thread->walked_origin;
 }
 
-static struct context_id by_walk(struct context_id_thread *thread,
+static struct context_id by_walk(struct requesting_thread *thread,
                                  const struct context_place *place)
 {
     struct context_id value = {0};
@@ -242,18 +177,20 @@ static struct context_id by_walk(struct context_id_thread *thread,
     struct known_frames known = {.frames = thread->frames, .point = frames.point};
     known.count = walk(thread, &frames, &known.cut);
     known.count = cut_at_root(thread, known.count, root ? loadmap_place(root) : 0, &known.cut);
-    if (!context_id_lock())
+    if (!handles_lock())
         return value;
-    value = intern_frames(&asked.intern, thread->walked_origin, &known);
-    context_id_unlock();
+    struct intern *intern = handles_intern();
+    if (intern)
+        value = intern_frames(intern, thread->walked_origin, &known);
+    handles_unlock();
     return value;
 }
 
 // ---- either way
 
-static struct context_id_thread *thread_here(void)
+static struct requesting_thread *thread_here(void)
 {
-    struct context_id_thread *thread = context_id_current;
+    struct requesting_thread *thread = requesting_thread;
     if (!thread) {
         thread = agent_map(sizeof *thread);
         if (!thread)
@@ -263,7 +200,7 @@ static struct context_id_thread *thread_here(void)
             agent_unmap(thread, sizeof *thread);
             return NULL;
         }
-        context_id_current = thread;
+        requesting_thread = thread;
     }
     return thread;
 }
@@ -272,18 +209,19 @@ struct context_id context_id_here(const struct context_place *place)
 {
     struct context_id value = {0};
     uint64_t mask;
-    if (!asked.live || (context_id_current && context_id_current->busy))
+    struct live_contexts *live = handles_live();
+    if (!live || (requesting_thread && requesting_thread->busy))
         return value;
     signal_mask_hold(&mask);
-    struct context_id_thread *thread = thread_here();
+    struct requesting_thread *thread = thread_here();
     if (thread) {
         thread->busy = 1;
-        const bool numbered = encode_context(thread, place, &value);
+        const bool numbered = numbered_context(thread, place, &value);
         if (!numbered)
             value = by_walk(thread, place);
-        _Atomic uint64_t *count = !value.handle ? &asked.live->unknown
-                                  : numbered    ? &asked.live->number
-                                                : &asked.live->walked;
+        _Atomic uint64_t *count = !value.handle ? &live->unknown
+                                  : numbered    ? &live->number
+                                                : &live->walked;
         atomic_fetch_add_explicit(count, 1, memory_order_relaxed);
         thread->busy = 0;
     }

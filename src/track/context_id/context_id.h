@@ -7,25 +7,8 @@
 //   by its number   a thread of the encode tracker: (id, ccStack, function), confirmed by a walk
 //                   when it is new, then known by a table of the thread (requested_context.h)
 //   walked          everywhere else: frames, interned one by one               context_id.c
-//
-// All that decodes one lies in the slice (struct live_contexts) before the program has it: the
-// recorder reads it there, and so does the process itself. Everything is added under one lock, so
-// that nodes are whole in the order of their numbers.
 
-#include "live/live.h"
-#include "unwind/unwind.h"
-
-struct context_id {
-    uint64_t id, handle; // handle 0: not known
-};
-
-// The place of a question: its caller, and the bounds of the thread's stack.
-struct context_place {
-    struct caller_registers caller;
-    struct unwind_bounds stack;
-};
-
-enum { CONTEXT_ID_FRAMES = 1 << 16 }; // deeper stacks are not known
+#include "track/context_id/numbered_context.h"
 
 // A new slice: of a process that begins, or of a child.
 void context_id_start(struct arena *arena, struct live_contexts *live);
@@ -43,9 +26,8 @@ void context_id_end_thread(void);
 // The context of the calling thread, the long way. Signal-safe.
 struct context_id context_id_here(const struct context_place *place);
 
-// The table that contexts are interned in, and the number that its handles begin with; NULL: there
-// is none yet.
-struct intern;
-const struct intern *context_id_table(uint32_t *first);
+// The context of the call that created the calling thread. Under handles_lock(); uses the thread's
+// room for frames.
+struct context_id context_id_creator(void);
 
 #endif

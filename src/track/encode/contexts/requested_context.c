@@ -6,7 +6,8 @@
 
 #include "encode/codebook/serial.h"
 #include "loadmap/loadmap.h"
-#include "track/context_id/id_memo.h"
+#include "track/context_id/context_id.h"
+#include "track/context_id/handle_table.h"
 #include "track/encode/contexts/decode_state.h"
 #include "track/encode/threads/epoch.h"
 #include "track/encode/threads/lock.h"
@@ -18,13 +19,13 @@ static struct {
     bool has_stamp;
 } told;
 
-void encode_context_restart(void)
+void numbered_context_restart(void)
 {
     told.functions = told.edges = 0;
     told.has_stamp = false;
 }
 
-uintptr_t encode_context_root_slot(void)
+uintptr_t numbered_context_root_slot(void)
 {
     return encode_current ? encode_current->root_slot : 0;
 }
@@ -59,12 +60,12 @@ static bool tell(const struct encode_thread *thread)
             serial_dictionary(&out, dictionary);
         if (pass == 1)
             break;
-        sections = context_id_reserve(out.size, &ref);
+        sections = handles_reserve(out.size, &ref);
         if (!sections)
             return false;
         out = (struct serial){sections->data, 0, out.size};
     }
-    context_id_publish(sections, ref);
+    handles_publish(sections, ref);
     told.functions = graph->function_count;
     told.edges = graph->edge_count;
     told.stamp = dictionary->stamp;
@@ -73,20 +74,20 @@ static bool tell(const struct encode_thread *thread)
 }
 
 // Under the lock: what was confirmed becomes two numbers. 0: no room.
-static uint64_t intern(struct context_id_thread *asked, const struct encode_thread *thread,
+static uint64_t intern(struct requesting_thread *requesting, const struct encode_thread *thread,
                        place_t point, uint32_t function)
 {
     const struct context_state *context = &thread->state->context;
     const struct context_id creator = context_id_creator();
-    struct intern *intern = tell(thread) ? context_id_intern() : NULL;
+    struct intern *intern = tell(thread) ? handles_intern() : NULL;
     if (!intern)
         return 0;
-    if (!asked->origin)
-        asked->origin = intern_origin(
+    if (!requesting->origin)
+        requesting->origin = intern_origin(
             intern, &(struct intern_origin){creator.id, creator.handle, GRAPH_NONE, context->root});
     const uint32_t stamp = thread->state->stamp;
-    const uint32_t stack = intern_stack(intern, asked->origin, context->stack, context->depth);
-    return context_id_handle(stamp, intern_point(intern, stack, point, function));
+    const uint32_t stack = intern_stack(intern, requesting->origin, context->stack, context->depth);
+    return handles_number(stamp, intern_point(intern, stack, point, function));
 }
 
 static void remember(struct encode_thread *thread, const struct context_place *place,
@@ -110,8 +111,8 @@ static void remember(struct encode_thread *thread, const struct context_place *p
                   });
 }
 
-bool encode_context(struct context_id_thread *asked, const struct context_place *place,
-                    struct context_id *value)
+bool numbered_context(struct requesting_thread *requesting, const struct context_place *place,
+                      struct context_id *value)
 {
     struct encode_thread *thread = encode_current;
     struct stub_place stub;
@@ -127,10 +128,10 @@ bool encode_context(struct context_id_thread *asked, const struct context_place 
     const place_t place_of = cursor.frame.function;
     const bool confirmed = encode_confirm(thread, &cursor, CONFIRM_OR_MEND);
     const uint32_t function = graph_find_function(&encode.graph, place_of);
-    if (confirmed && is_plain(&thread->state->context) && context_id_lock()) {
+    if (confirmed && is_plain(&thread->state->context) && handles_lock()) {
         value->id = thread->state->context.id;
-        value->handle = intern(asked, thread, point, function);
-        context_id_unlock();
+        value->handle = intern(requesting, thread, point, function);
+        handles_unlock();
         if (value->handle)
             remember(thread, place, value);
         else
