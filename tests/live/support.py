@@ -247,6 +247,15 @@ class LiveTest(unittest.TestCase):
         run, cls.profile = case.record([program(name)])
         case.assertEqual(run.status, 0, run.words)
 
+    def start(self, *argv):
+        """A program that says when it is ready."""
+        process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        return process
+
     def file(self, name, content=None):
         """The path of a file in the test's folder, made with this content if there is some."""
         path = os.path.join(self.folder, name)

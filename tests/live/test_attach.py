@@ -35,15 +35,6 @@ def children(pid):
 
 
 class Attach(LiveTest):
-    def start(self, *argv):
-        """A program that says when it is ready."""
-        process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        self.assertEqual(process.stdout.readline(), "ready\n")
-        return process
-
     def attach(self, process, *options, expected=0):
         path = os.path.join(self.folder, "attached.out")
         done = subprocess.run([CAIRN, "record", "-p", str(process.pid), "-o", path, *options],

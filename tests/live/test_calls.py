@@ -45,6 +45,17 @@ class CallsTest(LiveTest):
         how.setdefault("timeout", 240)
         return self.record(argv, "--track", "calls", *options, **how)
 
+    def follow_plugin(self):
+        """The profile of a program that loads a library 20 times."""
+        self.build("calls_plugin.c", "-O2", "-shared", "-fPIC", name="libcalls_plugin.so")
+        run, profile = self.follow([self.build("calls.c"), "libraries"])
+        edges = self.edges(profile)
+        self.assertEqual(edges["main", "plugin_main"], 20)
+        self.assertEqual(edges["plugin_main", "recurse"], 20)
+        self.assertEqual(edges["recurse", "recurse"], 190)
+        self.assertEqual(run.status, 0)
+        return profile
+
     def edges(self, profile, modes=MODES):
         """{(caller, callee): calls} of a profile; what a mode calls, main calls."""
         edges = defaultdict(int)
@@ -407,15 +418,8 @@ class Contexts(CallsTest):
         self.assertEqual(edges["main", "last"], 1000)
 
     def test_of_libraries_loaded_later(self):
-        self.build("calls_plugin.c", "-O2", "-shared", "-fPIC", name="libcalls_plugin.so")
-        program = self.build("calls.c")
-        run, profile = self.follow([program, "libraries"])
-        edges = self.edges(profile)
-        self.assertEqual(edges["main", "plugin_main"], 20)
-        self.assertEqual(edges["plugin_main", "recurse"], 20)
-        self.assertEqual(edges["recurse", "recurse"], 190)
-        self.assertEqual(edges["plugin_constructor", "plugin_starts"], 20)
-        self.assertEqual(run.status, 0)
+        profile = self.follow_plugin()
+        self.assertEqual(self.edges(profile)["plugin_constructor", "plugin_starts"], 20)
 
     def test_of_arguments(self):
         """Whatever register an argument is in, it arrives."""

@@ -15,15 +15,6 @@ from test_top import WAIT, Screen, until
 
 
 class WatchTest(LiveTest):
-    def start(self, *argv):
-        """A program that says when it is ready, and that ends with what went wrong in it."""
-        process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        self.assertEqual(process.stdout.readline(), "ready\n")
-        return process
-
     def end(self, process, pid=None):
         os.kill(pid or process.pid, signal.SIGTERM)
         out, _ = process.communicate(timeout=WAIT)

@@ -20,24 +20,6 @@
 const struct command command_record = {
     .name = "record", .help = "usage", .options = record_rows, .ends_at_word = true};
 
-int print_command_help(const struct command *command, enum help_part part)
-{
-    (void)command;
-    (void)part;
-    return 0;
-}
-
-const struct command *command_by_name(const char *name)
-{
-    return strcmp(name, "record") ? NULL : &command_record;
-}
-
-const char *nearest_command(const char *name)
-{
-    (void)name;
-    return NULL;
-}
-
 static char said[sizeof(struct launch){0}.refusal]; // on stderr, by the last call, or of a launch
 
 // Runs the call with stderr in `said`.

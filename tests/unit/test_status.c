@@ -15,24 +15,6 @@
 
 const struct command command_record = {.name = "record", .help = "usage"};
 
-int print_command_help(const struct command *command, enum help_part part)
-{
-    (void)command;
-    (void)part;
-    return 0;
-}
-
-const struct command *command_by_name(const char *name)
-{
-    return strcmp(name, "record") ? NULL : &command_record;
-}
-
-const char *nearest_command(const char *name)
-{
-    (void)name;
-    return NULL;
-}
-
 // What goes to stderr, to be freed.
 static char *summary_of(const struct record_options *options,
                         const struct recording_summary *summary)
