@@ -4,6 +4,9 @@
 import os
 import random
 import subprocess
+import textwrap
+
+from . import inputs
 
 PERL = """
 use strict;
@@ -26,23 +29,8 @@ for my $unit (1 .. $units) {
 }
 """
 
-PYTHON = """
-import collections, json, re, sys
-def tree(depth):
-    return (tree(depth - 1), tree(depth - 1)) if depth else None
-def size(node):
-    return 1 + size(node[0]) + size(node[1]) if node else 1
-for unit in range(int(sys.argv[1])):
-    counts = collections.Counter()
-    with open(sys.argv[2]) as file:
-        for number, line in enumerate(file):
-            if number > 9000:
-                break
-            counts.update(re.findall(r"[a-z]+e[a-z]*", line))
-    print(size(tree(14)), counts.most_common(5))
-    text = json.dumps([{"number": n, "half": n / 2, "name": str(n)} for n in range(20000)])
-    print(len(json.loads(text)), sum(sorted((n * 7919) % 10007 for n in range(60000))[::1000]))
-"""
+PYTHON = (inputs.python_functions() + "for unit in range(int(sys.argv[1])):\n" +
+          textwrap.indent(inputs.python_work("sys.argv[2]", 9000, 14, 20000, 60000), "    "))
 
 LUA = """
 local function tree(depth) if depth == 0 then return {} end return {tree(depth - 1), tree(depth - 1)} end

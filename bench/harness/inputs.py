@@ -116,22 +116,32 @@ print "$_ $count{$_}\\n" for @top;
 print scalar(keys %pair), " ", depth(26), "\\n";
 """
 
-PYTHON = """
+def python_functions():
+    """What python_work() calls."""
+    return """
 import collections, json, re, sys
 def tree(depth):
     return (tree(depth - 1), tree(depth - 1)) if depth else None
 def size(node):
     return 1 + size(node[0]) + size(node[1]) if node else 1
-counts = collections.Counter()
-with open(sys.argv[1]) as file:
+"""
+
+
+def python_work(path, lines, depth, records, numbers):
+    """Work for CPython: words of a file, trees, JSON and sorting, as much of each as the numbers say."""
+    return f"""counts = collections.Counter()
+with open({path}) as file:
     for number, line in enumerate(file):
-        if number > 110000:
+        if number > {lines}:
             break
         counts.update(re.findall(r"[a-z]+e[a-z]*", line))
-print(size(tree(18)), counts.most_common(5))
-text = json.dumps([{"number": n, "half": n / 2, "name": str(n)} for n in range(350000)])
-print(len(json.loads(text)), sum(sorted((n * 7919) % 10007 for n in range(1000000))[::1000]))
+print(size(tree({depth})), counts.most_common(5))
+text = json.dumps([{{"number": n, "half": n / 2, "name": str(n)}} for n in range({records})])
+print(len(json.loads(text)), sum(sorted((n * 7919) % 10007 for n in range({numbers}))[::1000]))
 """
+
+
+PYTHON = python_functions() + python_work("sys.argv[1]", 110000, 18, 350000, 1000000)
 
 LUA = """
 local function tree(depth) if depth == 0 then return {} end return {tree(depth - 1), tree(depth - 1)} end
