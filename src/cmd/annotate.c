@@ -19,7 +19,8 @@ static const struct option_row rows[] = {
     OPTION_TITLE("Options"),
     {OPTION_ASM, "asm", NULL, "Instructions rather than source lines."},
     {OPTION_METRIC, "metric", "NAME", "Which metric (default: the first)."},
-    {OPTION_SOURCE, "source", "FOLDER", "Where sources are that are not where they were compiled."},
+    {OPTION_SOURCE, "source", "FOLDER",
+     "The folder with sources that are not where they were compiled."},
     SELECTION_ROW_NO_DEBUGINFOD,
     {OPTION_JSON, "json", NULL, "All lines and instructions, for programs."},
     OPTION_TABLE_END,
@@ -110,11 +111,11 @@ static const char help[] =
 
 static const char notes[] =
     "\n"
-    "FUNCTION is a name, with parameters or without, or a regular expression. Of\n"
-    "several that match, the most costly one is shown. 'own' is the cost of a line by\n"
-    "itself, 'total' with the calls on it, as shares of the whole program. Sources\n"
-    "are looked for where they were compiled, in the folders above the program, and\n"
-    "below --source. Without them there are line numbers alone.\n";
+    "FUNCTION is a name, with parameters or without, or a regular expression. If\n"
+    "several match, the costliest one is shown. 'own' is the cost of a line itself,\n"
+    "'total' includes the calls that it makes; both are shares of the whole program.\n"
+    "Sources are looked for where they were compiled, in the folders above the\n"
+    "program, and below --source. A line whose source is not found has its number.\n";
 
 const struct command command_annotate = {
     .name = "annotate",

@@ -7,7 +7,7 @@
 // Threads that wait are asked first, for their time costs nobody anything; then those that run,
 // until one of them is where the loader can be called. All threads but that one run on.
 
-#include "inject/target.h"
+#include "inject/injection_target.h"
 
 // The agent's answer, or INJECT_NOT_CALLED or INJECT_NOT_LOADED;
 // target->why then says why.

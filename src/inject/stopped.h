@@ -8,7 +8,7 @@
 // that it has. So whenever it is led elsewhere, it finds its way back by itself.
 
 #include "inject/injected.h"
-#include "inject/target.h"
+#include "inject/injection_target.h"
 #include <sys/user.h>
 
 struct stopped {

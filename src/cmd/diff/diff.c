@@ -29,7 +29,7 @@ static const struct option_row rows[] = {
      "context (default): call paths that changed. function: functions, whoever called them."},
     {OPTION_METRIC, "metric", "NAME", "Which metric (default: the first that all have)."},
     {OPTION_NORMALIZE, "normalize", NULL,
-     "Compare shares of the total, for runs that did not do equally much."},
+     "Compare shares of the total, for runs that did different amounts of work."},
     {OPTION_CONFIDENCE, "confidence", "PCT",
      "Rows below this confidence are noise, and grey (default 99)."},
     {OPTION_SPREAD, "spread", "PCT",

@@ -26,7 +26,7 @@ enum {
 static const struct option_row rows[] = {
     OPTION_TITLE("Options"),
     {OPTION_ABOVE, "above", "PCT",
-     "Rows that exceed the base by at most this much pass (default 0)."},
+     "Let rows pass that cost at most PCT % more than in the base (default 0)."},
     {OPTION_MAX, "max", "LIMIT",
      "A limit for the new version: PATH: N UNIT, as 'main;parse: 0 allocs'. UNIT is calls, allocs, "
      "bytes or a metric. May be repeated."},
@@ -372,14 +372,14 @@ static const char help[] =
 
 static const char notes[] =
     "\n"
-    "COMMAND is recorded with the events, the tracker and the tree of BASE; its\n"
-    "output stays its own, and cairn's words go to stderr. Calls and allocations are\n"
-    "exact: one call more than in the base fails. Of sampled costs, only changes\n"
-    "beyond noise fail, as in 'cairn diff'.\n"
+    "COMMAND is recorded with the events, the tracker and the tree of BASE. Its\n"
+    "output stays its own; cairn prints to stderr. Calls and allocations are exact:\n"
+    "one call more than in the base fails. Of sampled costs, only changes beyond\n"
+    "noise fail, as in 'cairn diff'.\n"
     "\n"
-    "A PATH is a list of functions that are called in this order, with others between\n"
-    "them or not; * and ? match parts of names. Its cost is that of the last function\n"
-    "with all that it calls; its calls are those of the last function.\n"
+    "A PATH lists functions in the order of their calls; other functions may lie\n"
+    "between them, and * and ? match parts of names. Its cost is that of the last\n"
+    "function with all that it calls; its calls are those of the last function.\n"
     "\n"
     "The exit status is 0 if nothing exceeds, 1 if a path does or COMMAND fails, and\n"
     "2 if cairn was misused.\n";

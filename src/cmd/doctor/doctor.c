@@ -8,7 +8,7 @@
 #include "cmd/line/terminal.h"
 #include "cmd/record/from_outside.h"
 #include "cmd/record/launch/launch.h"
-#include "inject/target.h"
+#include "inject/injection_target.h"
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>

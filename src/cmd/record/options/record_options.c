@@ -20,7 +20,7 @@
 #define NS_PER_S UINT64_C(1000000000)
 
 const char record_usage[] = "[OPTION...] [--] COMMAND [ARG...]\n"
-                            "cairn record [OPTION...] -p PID[,PID...]";
+                            "       cairn record [OPTION...] -p PID[,PID...]";
 
 const char record_help[] =
     "Runs COMMAND, samples the call paths of all its threads and processes, and\n"
@@ -88,8 +88,8 @@ const struct option_row record_rows[] = {
      "How call paths are found: walk the stack at each sample (default), follow every call, or "
      "keep a number that stands for the path (experimental; costs more than sampling)."},
     {'p', "pid", "PID[,PID...]",
-     "Record processes that run already, and what they start, until Ctrl-C, the end of --duration, "
-     "or their own. They run on as they were. With -e cpu."},
+     "Record running processes, and those that they start, until Ctrl-C, the end of --duration, or "
+     "their own end. They run on unchanged. With -e cpu and wall."},
     {'a', "all-processes", NULL,
      "Record the whole machine from outside, its kernel too, until COMMAND or --duration ends, or "
      "Ctrl-C. Needs rights: root, CAP_PERFMON, or kernel.perf_event_paranoid=0. With -e cpu."},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "inject/target.h"
+#include "inject/injection_target.h"
 #include "base/system/program.h"
 #include "inject/mapping.h"
 #include "inject/process.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#ifndef CAIRN_INJECT_TARGET_H
-#define CAIRN_INJECT_TARGET_H
+#ifndef CAIRN_INJECT_INJECTION_TARGET_H
+#define CAIRN_INJECT_INJECTION_TARGET_H
 
 // A running process that the agent is to be loaded into: what it is, and where the functions lie
 // that this takes.
