@@ -124,14 +124,11 @@ FILE_CYCLES = [
     "agent/interpose/environment agent/interpose/limits agent/interpose/signals "
     "agent/interpose/syscall agent/thread/existing_threads agent/thread/interrupted_call "
     "agent/thread/signal_stack agent/thread/thread",
-    "analyze/compare/compare_align analyze/compare/compare_modules",
     "analyze/report/report analyze/report/report_frame",
-    "base/system/agent_map base/system/huge",
     "cmd/record/options/event_options cmd/record/options/record_options "
     "cmd/record/options/tree_options",
     "loadmap/dynamic loadmap/gate loadmap/gomodules loadmap/identity loadmap/image loadmap/loadmap "
     "loadmap/pages loadmap/table",
-    "patch/entries/entries patch/entries/entries_list patch/entries/entries_module",
     "patch/functions/function_map patch/functions/functions patch/functions/modules "
     "patch/functions/padding",
     "profile/contexts profile/creations profile/loader profile/place_names profile/profile "

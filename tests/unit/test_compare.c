@@ -285,8 +285,8 @@ static void other_builds_are_lined_up_by_names(void **state)
         approx->trees[0].nodes[i].function += moved_code[1];
     }
     struct opened opened = compared(exact, approx);
-    assert_int_equal(opened.alignment.by_names, 2);
-    assert_int_equal(opened.alignment.same_builds, 0);
+    assert_int_equal(opened.alignment.modules.by_names, 2);
+    assert_int_equal(opened.alignment.modules.same_builds, 0);
     assert_perfect(&opened.result);
     finish(&opened);
 
@@ -301,7 +301,7 @@ static void other_builds_are_lined_up_by_names(void **state)
         approx->trees[0].nodes[i].function -= 0x4000;
     }
     opened = compared(exact, approx);
-    assert_int_equal(opened.alignment.same_builds, 1);
+    assert_int_equal(opened.alignment.modules.same_builds, 1);
     assert_perfect(&opened.result);
     finish(&opened);
     profile_free(exact);

@@ -55,9 +55,9 @@ static unsigned forbids(const struct sock_fprog *filter)
 static struct given_up give_up(const struct sock_fprog *filter, bool everybody)
 {
     const unsigned forbidden = forbids(filter);
-    struct given_up given = {.clocks = clock_forbidden, .advice = huge_forbidden};
+    struct given_up given = {.clocks = clock_forbidden, .advice = agent_map_without_advice};
     clock_forbidden |= (forbidden & (FILTER_NO_CLOCKS | FILTER_LEAVE)) != 0;
-    huge_forbidden |= (forbidden & (FILTER_NO_ADVICE | FILTER_LEAVE)) != 0;
+    agent_map_without_advice |= (forbidden & (FILTER_NO_ADVICE | FILTER_LEAVE)) != 0;
     given.stacks = signal_stack_forbidden;
     signal_stack_forbidden |= (forbidden & (FILTER_NO_STACKS | FILTER_LEAVE)) != 0;
     given.goodbye = agent.silent;
@@ -85,7 +85,7 @@ static void take_back(const struct given_up *given)
 {
     const int saved = errno;
     clock_forbidden = given->clocks;
-    huge_forbidden = given->advice;
+    agent_map_without_advice = given->advice;
     agent.silent = given->goodbye;
     signal_stack_forbidden = given->stacks;
     interrupted_call_unknown = given->pending;

@@ -267,7 +267,7 @@ static bool project(struct projection *projection, struct aligning sides[2])
     size_t count = alignment->tree->function_count;
     followed_function(projection, (uint32_t)count);
     const struct compare_function *functions = alignment->tree->functions;
-    bool *has_module = memory_array(alignment->module_count, sizeof *has_module);
+    bool *has_module = memory_array(alignment->modules.count, sizeof *has_module);
     projection->left_out = memory_array(count, sizeof *projection->left_out);
     for (size_t i = 0; i < count; i++)
         if (projection->followed[i])
@@ -344,8 +344,10 @@ int compare_align(struct alignment *alignment, struct analysis *exact, struct an
 {
     *alignment = (struct alignment){0};
     struct module_map maps[2] = {0};
-    if (module_maps_new(alignment, maps, exact->profile, approx->profile, error) < 0)
+    if (module_maps_new(&alignment->modules, maps, exact->profile, approx->profile, error) < 0) {
+        alignment_free(alignment);
         return -1;
+    }
     int status = choose_metric(alignment, exact, approx, metric, error);
     struct projection projection = {0};
     struct aligning sides[2] = {
@@ -387,6 +389,6 @@ void alignment_free(struct alignment *alignment)
         free(alignment->sites[i].where);
     free(alignment->sites);
     hash_index_free(&alignment->by_site);
-    free(alignment->modules);
+    free(alignment->modules.names);
     *alignment = (struct alignment){0};
 }

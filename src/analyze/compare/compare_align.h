@@ -23,7 +23,7 @@
 // the root.
 
 #include "analyze/analysis.h"
-#include "analyze/compare/compare.h"
+#include "analyze/compare/compare_modules.h"
 
 struct compare_site {
     uint32_t module; // common
@@ -38,10 +38,7 @@ struct alignment {
     struct compare_site *sites;
     size_t site_count, site_capacity;
     struct hash_index by_site;
-    const char **modules; // names of the common modules: by number, for functions
-    unsigned module_count;
-    unsigned same_builds; // files that both profiles have in the same build
-    unsigned by_names;    // files that are lined up by names, as their builds differ
+    struct common_modules modules;
     uint64_t left_out[2]; // nodes of frames that were spliced out
 };
 

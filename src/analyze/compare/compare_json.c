@@ -103,7 +103,7 @@ static void put_functions(struct json *json, const struct comparison *comparison
         const struct compare_function *function = &tree->functions[share->function];
         json_object(json);
         json_put_string(json, "function", function->name);
-        json_put_string(json, "module", comparison->alignment->modules[function->module]);
+        json_put_string(json, "module", comparison->alignment->modules.names[function->module]);
         json_put_real(json, "exact_pct", share->percent[EXACT]);
         json_put_real(json, "approx_pct", share->percent[APPROX]);
         json_end_object(json);

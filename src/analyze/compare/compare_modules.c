@@ -16,7 +16,7 @@ void module_map_free(struct module_map *map)
     *map = (struct module_map){0};
 }
 
-int module_maps_new(struct alignment *alignment, struct module_map maps[2],
+int module_maps_new(struct common_modules *common, struct module_map maps[2],
                     const struct profile *exact, const struct profile *approx, char **error)
 {
     const struct profile *profiles[] = {exact, approx};
@@ -27,14 +27,14 @@ int module_maps_new(struct alignment *alignment, struct module_map maps[2],
         for (unsigned i = 0; i < MODULE_FIRST_FILE && i < profiles[side]->module_count; i++)
             maps[side].number[i] = i;
     }
-    alignment->modules = memory_array(
-        MODULE_FIRST_FILE + exact->module_count + approx->module_count, sizeof *alignment->modules);
-    alignment->modules[MODULE_ANONYMOUS] = "[jit]";
-    alignment->modules[MODULE_VDSO] = "[vdso]";
-    alignment->module_count = MODULE_FIRST_FILE;
+    common->names = memory_array(MODULE_FIRST_FILE + exact->module_count + approx->module_count,
+                                 sizeof *common->names);
+    common->names[MODULE_ANONYMOUS] = "[jit]";
+    common->names[MODULE_VDSO] = "[vdso]";
+    common->count = MODULE_FIRST_FILE;
     for (unsigned i = MODULE_FIRST_FILE; i < exact->module_count; i++) {
-        alignment->modules[alignment->module_count] = module_file_name(&exact->modules[i]);
-        maps[EXACT].number[i] = alignment->module_count++;
+        common->names[common->count] = module_file_name(&exact->modules[i]);
+        maps[EXACT].number[i] = common->count++;
     }
     struct module_index index;
     module_index_start(&index, exact);
@@ -42,8 +42,8 @@ int module_maps_new(struct alignment *alignment, struct module_map maps[2],
         const struct profile_module *module = &approx->modules[i];
         unsigned other = module_index_find(&index, module);
         if (other == 0) {
-            alignment->modules[alignment->module_count] = module_file_name(module);
-            maps[APPROX].number[i] = alignment->module_count++;
+            common->names[common->count] = module_file_name(module);
+            maps[APPROX].number[i] = common->count++;
             continue;
         }
         maps[APPROX].number[i] = maps[EXACT].number[other];
@@ -51,19 +51,18 @@ int module_maps_new(struct alignment *alignment, struct module_map maps[2],
         maps[APPROX].same_build[i] = same;
         maps[EXACT].same_build[other] |= same;
         if (!is_agent(module)) {
-            alignment->same_builds += same;
-            alignment->by_names += !same;
+            common->same_builds += same;
+            common->by_names += !same;
         }
         common_programs += module_is_program(module);
     }
     module_index_free(&index);
     bool libraries_only = module_count_programs(exact) == 0 || module_count_programs(approx) == 0;
-    bool common = alignment->same_builds + alignment->by_names > 0;
-    if (libraries_only ? common : common_programs > 0)
+    bool any_common = common->same_builds + common->by_names > 0;
+    if (libraries_only ? any_common : common_programs > 0)
         return 0;
     *error = module_different_programs(exact, approx);
     for (unsigned side = 0; side < 2; side++)
         module_map_free(&maps[side]);
-    alignment_free(alignment);
     return -1;
 }

@@ -4,7 +4,15 @@
 
 // Which modules of two profiles are the same.
 
-#include "analyze/compare/compare_align.h"
+#include "analyze/compare/compare.h"
+#include "profile/profile.h"
+
+struct common_modules {
+    const char **names; // by number, for functions
+    unsigned count;
+    unsigned same_builds; // files that both profiles have in the same build
+    unsigned by_names;    // files that are lined up by names, as their builds differ
+};
 
 struct module_map {
     uint32_t *number; // by module of the profile: the common one
@@ -13,7 +21,7 @@ struct module_map {
 
 // Numbers the modules of both. -1 and *error if the profiles are of different programs: each ran
 // programs, and none of one is among those of the other.
-int module_maps_new(struct alignment *alignment, struct module_map maps[2],
+int module_maps_new(struct common_modules *common, struct module_map maps[2],
                     const struct profile *exact, const struct profile *approx, char **error);
 void module_map_free(struct module_map *map);
 

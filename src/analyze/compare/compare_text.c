@@ -128,11 +128,11 @@ static void print_ground(FILE *out, const struct comparison *comparison)
 {
     const struct alignment *alignment = comparison->alignment;
     static const char *const sides[] = {"the exact tree", "the approximation"};
-    if (alignment->by_names > 0)
+    if (alignment->modules.by_names > 0)
         fprintf(out,
                 "%u module%s of different builds: there, contexts are lined up by function and "
                 "line.\n",
-                alignment->by_names, alignment->by_names == 1 ? " is" : "s are");
+                alignment->modules.by_names, alignment->modules.by_names == 1 ? " is" : "s are");
     for (unsigned side = 0; side < 2; side++) {
         uint64_t outside = comparison->result->outside[side];
         const struct profile_metric *metric =

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include "base/system/agent_map.h"
-#include "base/system/huge.h"
 #include <stdatomic.h>
 #include <sys/mman.h>
 
@@ -15,7 +14,7 @@ static struct {
     uintptr_t end;
 } known[AGENT_MAP_KNOWN];
 
-bool agent_map_locked;
+bool agent_map_locked, agent_map_without_advice;
 
 _Atomic uint64_t agent_map_sums[AGENT_MAP_SUMS];
 void (*_Atomic agent_map_changed)(void);
@@ -72,7 +71,7 @@ void agent_map_note(void *memory, size_t bytes)
 
 void agent_map_hide(void *memory, size_t bytes)
 {
-    if (bytes >= AGENT_MAP_LARGE && !huge_forbidden)
+    if (bytes >= AGENT_MAP_LARGE && !agent_map_without_advice)
         madvise(memory, bytes, MADV_DONTDUMP);
 }
 

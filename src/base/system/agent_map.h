@@ -17,6 +17,10 @@ struct agent_range {
     uintptr_t start, end;
 };
 
+// Set where madvise() would be the end of the program. Relaxed: a matter of one thread, or of all,
+// before the program forbids it.
+extern bool agent_map_without_advice __attribute__((visibility("hidden")));
+
 // New mappings of the process are locked (MCL_FUTURE); not ours, from then on.
 extern bool agent_map_locked __attribute__((visibility("hidden")));
 

@@ -48,11 +48,9 @@ void *huge_map(size_t bytes, int protection, int flags, int fd, off_t offset)
     return map_within(bytes, protection, flags, fd, offset);
 }
 
-bool huge_forbidden;
-
 static long advise(uintptr_t address, size_t bytes, long advice)
 {
-    if (huge_forbidden)
+    if (agent_map_without_advice)
         return -1;
     return kernel_call(SYS_madvise, (long)address, (long)bytes, advice, 0);
 }

@@ -14,10 +14,6 @@
 
 #define HUGE_BYTES ((size_t)2 << 20)
 
-// Set where asking for pages would be the end of the program. Relaxed: a matter of one thread, or
-// of all, before the program forbids it.
-extern bool huge_forbidden;
-
 // mmap(), at an address where pages of HUGE_BYTES of the file can be mapped as one.
 void *huge_map(size_t bytes, int protection, int flags, int fd, off_t offset);
 

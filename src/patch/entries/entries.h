@@ -10,11 +10,10 @@
 //
 // The compiler may leave five no-ops of one byte each; they become one before the program runs.
 
+#include "patch/entries/entry_code.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#define ENTRY_BYTES 5
 
 // Finds the entries of all modules loaded now that were not known yet and prepares them (off).
 // `hook` is what they will call. In normal context, with no other thread in the new modules. The

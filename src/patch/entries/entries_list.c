@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "patch/entries/entries_list.h"
-#include "patch/entries/entries.h"
+#include "patch/entries/entry_code.h"
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -4,10 +4,11 @@
 
 // Between entries.c, which finds entries, and entries_switch.c, which writes them.
 
-#include "patch/entries/entries.h"
+#include "patch/entries/entry_code.h"
 #include <stdatomic.h>
-
-#define LONG_NO_OP_BYTES (ENTRY_BYTES + 1)
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 // One module's entries, sorted by address. Made in normal context, then only read, but for what
 // is quiet.
@@ -38,10 +39,6 @@ static inline bool entries_module_is_here(const struct patched_module *module)
 {
     return !atomic_load_explicit(&module->gone, memory_order_acquire);
 }
-
-extern const unsigned char entries_no_op[ENTRY_BYTES] __attribute__((visibility("hidden")));
-extern const unsigned char entries_long_no_op[LONG_NO_OP_BYTES]
-    __attribute__((visibility("hidden")));
 
 // Memory for switching. In normal context.
 void entries_switch_prepare(void);

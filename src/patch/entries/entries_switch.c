@@ -4,6 +4,7 @@
 // of one size, so there is nothing to collect and to sort.
 
 #include "base/system/agent_map.h"
+#include "patch/entries/entries.h"
 #include "patch/entries/entries_module.h"
 #include "patch/write/code_write.h"
 #include <linux/membarrier.h>
