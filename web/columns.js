@@ -23,6 +23,7 @@ const MEANINGS = {
     frees: "blocks of these that were freed",
     live: "bytes of these that were never freed",
     "live-blocks": "blocks of these that were never freed",
+    "live-age": "bytes of these, times the seconds since they were allocated",
     peak: "bytes that were live when most memory was",
     "peak-blocks": "blocks that were live when most memory was",
     temporary: "blocks that were freed before their thread allocated another one",

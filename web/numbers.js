@@ -56,8 +56,8 @@ function duration(ns) {
 export function amount(value, unit) {
     if (value < 0)
         return "−" + amount(-value, unit);
-    if (unit === "ns")
-        return duration(value);
+    if (unit === "ns" || unit === "s")
+        return duration(unit === "s" ? value * 1e9 : value);
     if (unit === "bytes")
         return scaled(value, 1000, ["B", "kB", "MB", "GB", "TB"]);
     return value < 1e6 ? grouped(value) : scaled(value, 1000, ["", "k", "M", "G", "T"]).trim();
@@ -80,7 +80,7 @@ export function exactAmount(value, unit) {
  */
 export function amountEach(value, unit) {
     if (value !== 0 && Math.abs(value) < 100 && value !== Math.round(value))
-        return three(value) + (unit === "ns" ? " ns" : unit === "bytes" ? " B" : "");
+        return three(value) + (unit === "ns" ? " ns" : unit === "s" ? " s" : unit === "bytes" ? " B" : "");
     return amount(value, unit);
 }
 

@@ -5,6 +5,7 @@
 
 const struct metric_ratio metric_ratios[METRIC_RATIOS] = {
     {"alloc-size", "bytes", "alloc", "allocs", "bytes of an allocated block"},
+    {"age", "s", "live-age", "live", "age of a live byte"},
     {"io-size", "bytes", "io", "io-ops", "bytes of an operation"},
     {"io-latency", "ns", "io-time", "io-ops", "time of an operation"},
     {"lock-wait", "ns", "lock", "contended", "time of a wait for a lock that was busy"},

@@ -18,7 +18,7 @@ struct metric_ratio {
     const char *meaning;
 };
 
-#define METRIC_RATIOS 7
+#define METRIC_RATIOS 8
 extern const struct metric_ratio metric_ratios[METRIC_RATIOS];
 
 // Whether a profile has both metrics, and their numbers. That of `waiting` follows the recorded

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "event/blocks.h"
+#include "event/birth.h"
 #include <sys/single_threaded.h>
 
 enum {
@@ -7,8 +8,9 @@ enum {
     HOME_BITS = 7, // of an address, that share a bucket: no allocator has more than four there
                    // but for tiny blocks
     REGION_BITS = 20,
-    OVERFLOW = 16, // buckets
-    SIZE_BITS = 16,
+    OVERFLOW = 16,               // buckets
+    SIZE_BITS = 16,              // in the key
+    REST_BITS = 32 - BIRTH_BITS, // of the size
 };
 
 void blocks_open(struct blocks *blocks, void *memory, size_t bytes)
@@ -83,12 +85,13 @@ static __attribute__((noinline)) bool put_elsewhere(const struct blocks *blocks,
     return false;
 }
 
-bool blocks_add(const struct blocks *blocks, uintptr_t address, uint64_t size, ref_t node)
+_Static_assert(BLOCKS_SIZE_MOST >> (SIZE_BITS + REST_BITS) == 0, "sizes have room");
+
+bool blocks_add(const struct blocks *blocks, uintptr_t address, const struct block_facts *facts)
 {
-    if (size > BLOCKS_SIZE_MOST)
-        size = BLOCKS_SIZE_MOST;
-    const uint64_t key = (uint64_t)address << SIZE_BITS | (size & 0xffff);
-    const uint64_t what = (uint64_t)node << 32 | size >> SIZE_BITS;
+    const uint64_t key = (uint64_t)address << SIZE_BITS | (facts->size & 0xffff);
+    const uint64_t what = (uint64_t)facts->node << 32 | (uint64_t)facts->birth << REST_BITS |
+                          facts->size >> SIZE_BITS;
     return put(home_of(blocks, address), key, what) || put_elsewhere(blocks, address, key, what);
 }
 
@@ -109,7 +112,7 @@ static __attribute__((noinline)) struct block *find_elsewhere(const struct block
     return found;
 }
 
-bool blocks_take(const struct blocks *blocks, uintptr_t address, uint64_t *size, ref_t *node)
+bool blocks_take(const struct blocks *blocks, uintptr_t address, struct block_facts *facts)
 {
     struct block *block = find(home_of(blocks, address), address);
     if (!block)
@@ -117,8 +120,10 @@ bool blocks_take(const struct blocks *blocks, uintptr_t address, uint64_t *size,
     if (!block)
         return false;
     const uint64_t what = __atomic_load_n(&block->what, __ATOMIC_RELAXED);
-    *size = (what & UINT32_MAX) << SIZE_BITS | (block->key & 0xffff);
-    *node = (ref_t)(what >> 32);
+    const uint64_t rest = what & ((UINT64_C(1) << REST_BITS) - 1);
+    facts->size = rest << SIZE_BITS | (block->key & 0xffff);
+    facts->birth = (uint32_t)what >> REST_BITS;
+    facts->node = (ref_t)(what >> 32);
     // Release: the thread that claims the place writes after we have read.
     __atomic_store_n(&block->key, 0, __ATOMIC_RELEASE);
     return true;

@@ -2,7 +2,8 @@
 #ifndef CAIRN_EVENT_BLOCKS_H
 #define CAIRN_EVENT_BLOCKS_H
 
-// The blocks that a program has allocated and not freed: address -> (size, node of the context).
+// The blocks that a program has allocated and not freed: address -> (size, birth, node of
+// the context).
 //
 //   address ─┬─ its 128 bytes of the heap ─► home bucket   [ block | block | block | block ]
 //            └─ hash ─► run of overflow buckets, where the home is full
@@ -24,10 +25,17 @@
 
 struct block {
     uint64_t key;  // address << 16 | low bits of the size; 0: free
-    uint64_t what; // node << 32 | the rest of the size
+    uint64_t what; // node << 32 | birth << 22 | the rest of the size
 };
 
-#define BLOCKS_SIZE_MOST ((UINT64_C(1) << 48) - 1)
+#define BLOCKS_SIZE_MOST ((UINT64_C(1) << 38) - 1)
+
+// A block, by its address.
+struct block_facts {
+    uint64_t size;  // up to BLOCKS_SIZE_MOST
+    uint32_t birth; // event/birth.h
+    ref_t node;
+};
 
 struct blocks {
     struct block *table; // NULL: none
@@ -41,9 +49,9 @@ void blocks_open(struct blocks *blocks, void *memory, size_t bytes);
 void blocks_expect(const struct blocks *blocks, uintptr_t address);
 
 // False: there is no room for it.
-bool blocks_add(const struct blocks *blocks, uintptr_t address, uint64_t size, ref_t node);
+bool blocks_add(const struct blocks *blocks, uintptr_t address, const struct block_facts *facts);
 
 // Takes it out. False: it is not there.
-bool blocks_take(const struct blocks *blocks, uintptr_t address, uint64_t *size, ref_t *node);
+bool blocks_take(const struct blocks *blocks, uintptr_t address, struct block_facts *facts);
 
 #endif

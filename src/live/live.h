@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #define LIVE_MAGIC UINT64_C(0x0065766c6e726963) // "cirnlve"
-#define LIVE_VERSION 16
+#define LIVE_VERSION 17
 #define LIVE_SESSION_BYTES 4096
 // Where call sites are patched, targets of calls are bound before they are made: LD_BIND_NOW, in
 // our words if the user has none of it.
@@ -79,6 +79,7 @@ enum live_alloc_value {
     LIVE_FREED_BLOCKS,
     LIVE_SAVED_BYTES,  // live at the peak of the stamp
     LIVE_SAVED_BLOCKS, // low half; high half: the stamp
+    LIVE_BIRTHS,       // of live bytes: in seconds of the recording (event/birth.h), modulo 2^64
     LIVE_TEMPORARY,    // of LIVE_FREED_BLOCKS: by the thread that had allocated nothing since
     LIVE_MAPPED,       // bytes that the program itself has mapped here, by mmap() and sbrk()
     LIVE_UNMAPPED,
@@ -295,6 +296,7 @@ struct live_session {
     // one, and the tool gives back what those had that are gone.
     _Atomic int64_t memory_left;
     _Atomic uint32_t recording; // 0: samples are ignored (--delay, --duration); the tool writes
+    _Atomic uint32_t birth;     // of blocks (event/birth.h); the tool writes it at each reading
     // With 'cairn record -p': the tool holds it. The kernel writes into it that its holder is dead.
     pthread_mutex_t tool;
     struct live_options options;

@@ -36,6 +36,10 @@ struct profile_metric {
 // (profile/queries/sampling_error.h).
 #define PROFILE_VARIANCE "variance"
 #define PROFILE_ALLOC_VARIANCE "allocs variance"
+// In a file that is recorded, or was: of live bytes, the seconds of the recording at which they were
+// allocated, summed up modulo 2^64. A reader makes the bytes times their ages of it.
+#define PROFILE_BIRTHS "births"
+#define PROFILE_AGES "byte-seconds"
 // In bounded trees: the weight of the edge that leads to a frame.
 #define PROFILE_EDGE "edge"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "profile/reader.h"
 #include "profile/creations.h"
+#include "profile/live_age.h"
 #include "profile/loader.h"
 #include "profile/place_names.h"
 #include <errno.h>
@@ -194,6 +195,8 @@ struct profile *profile_parse(const uint8_t *data, size_t size, enum profile_wri
     }
     const bool empty = !loader.profile->metric_count && !loader.profile->process_count;
     fill_gaps(&loader);
+    if (writer != WRITER_MYSELF)
+        profile_find_ages(loader.profile);
     if (head == HEAD_DAMAGED)
         note(&loader, "damaged: the head of the file does not match its checksum");
     if (unknown)

@@ -14,8 +14,8 @@ from collections import defaultdict
 
 from support import CAIRN, LiveTest, Profile, Run, installed, program
 
-METRICS = ["alloc", "allocs", "freed", "frees", "live", "live-blocks", "peak", "peak-blocks", "temporary",
-           "mapped", "unmapped"]
+METRICS = ["alloc", "allocs", "freed", "frees", "live", "live-blocks", "peak", "peak-blocks", "live-age",
+           "temporary", "mapped", "unmapped"]
 
 
 class Allocations:
@@ -390,7 +390,8 @@ class Views(AllocTest):
         recorded = self.record([program("allocs"), "peak"])
         path, both = recorded.profile.path, os.path.join(self.folder, "both")
         keys = dict(zip(METRICS, ("allocated", "allocations", "freed", "frees", "live",
-                                  "live_blocks", "peak", "peak_blocks", "temporary", "mapped", "unmapped")))
+                                  "live_blocks", "peak", "peak_blocks", "live_age", "temporary",
+                                  "mapped", "unmapped")))
         for metric in METRICS:
             folded = Run([CAIRN, "export", "-f", "folded", "--metric", metric, path])
             self.assertEqual(folded.status, 0, folded.words)
@@ -449,6 +450,38 @@ class Suppressions(AllocTest):
             self.assertEqual(run.status, 2)
             self.assertIn(word, run.words)
             self.assertEqual(len(run.words.splitlines()), 1)
+
+
+class Ages(AllocTest):
+    """A leak is told from a cache, and from what stays for good."""
+
+    FUNCTIONS = ("cache", "leak_steadily", "keep_table")
+
+    def test_of_live_blocks(self):
+        for event in ("alloc", "alloc:16"):
+            with self.subTest(event=event):
+                recorded = self.record([program("allocs"), "ages"], event=event, counted=False)
+                functions = recorded.by_function()
+                ages = [functions[name]["live-age"] / functions[name]["live"] for name in self.FUNCTIONS]
+                self.assertLess(ages[0], ages[1], ages)
+                self.assertLess(ages[1], ages[2], ages)
+                self.assertGreaterEqual(ages[0], 0)
+                self.assertLessEqual(ages[2], round(recorded.profile.info["duration_ns"] / 1e9))
+        text = Run([CAIRN, "report", "--metric", "live,age", "--view", "flat", "--width", "100",
+                    recorded.profile.path]).text
+        self.assertRegex(text, r" [0-9.]+ s .*keep_table")
+        self.assertRegex(Run([CAIRN, "info", recorded.profile.path]).text, r"[0-9.]+ s old on average")
+
+    def test_add_up_when_profiles_are_merged(self):
+        recorded = self.record([program("allocs"), "ages"], counted=False)
+        both = os.path.join(self.folder, "both.out")
+        once = recorded.by_function()
+        merged = Run([CAIRN, "merge", "-o", both, recorded.profile.path, recorded.profile.path])
+        self.assertEqual(merged.status, 0, merged.words)
+        recorded.profile = Profile(both)
+        twice = recorded.by_function()
+        for name in self.FUNCTIONS:
+            self.assertEqual(twice[name]["live-age"], 2 * once[name]["live-age"], name)
 
 
 class RealPrograms(AllocTest):

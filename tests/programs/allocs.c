@@ -47,6 +47,40 @@ static NOIPA void leak(void)
     }
 }
 
+// For so many tenths of a second: a table that stays, a leak that grows, and a cache of which the
+// oldest block gives way.
+static NOIPA void *keep_table(void)
+{
+    void *block = malloc(100000);
+    BARRIER(block);
+    return block;
+}
+
+static NOIPA void leak_steadily(void)
+{
+    void *block = malloc(1000);
+    BARRIER(block);
+}
+
+static NOIPA void *cache(void *oldest)
+{
+    free(oldest);
+    void *block = malloc(5000);
+    BARRIER(block);
+    return block;
+}
+
+static NOIPA void grow_old(int tenths)
+{
+    void *table = keep_table(), *cached[2] = {NULL, NULL};
+    for (int i = 0; i < tenths; i++) {
+        leak_steadily();
+        cached[i % 2] = cache(cached[i % 2]);
+        usleep(100000);
+    }
+    BARRIER(table);
+}
+
 // 10 + 20 + 40 + ... + 5120 bytes, of which the last block stays until the end.
 static NOIPA char *grow(void)
 {
@@ -359,6 +393,12 @@ static int mix(void)
     return 0;
 }
 
+static int ages(void)
+{
+    grow_old(60);
+    return 0;
+}
+
 int main(int count, char **arguments)
 {
     static const struct {
@@ -367,7 +407,7 @@ int main(int count, char **arguments)
     } modes[] = {{"paths", paths},         {"peak", peak},         {"threads", threads},
                  {"forks", forks},         {"handlers", handlers}, {"depths", depths},
                  {"promises", promises},   {"turns", turns},       {"mix", mix},
-                 {"temporary", temporary}, {"mappings", mappings}};
+                 {"temporary", temporary}, {"mappings", mappings}, {"ages", ages}};
     for (size_t i = 0; count > 1 && i < sizeof modes / sizeof *modes; i++)
         if (!strcmp(arguments[1], modes[i].name))
             return modes[i].run();

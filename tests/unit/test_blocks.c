@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The table of blocks: what is entered is found, with its size and node, whatever else is there.
 
+#include "event/birth.h"
 #include "event/blocks.h"
 #include <pthread.h>
 #include <setjmp.h>
@@ -29,19 +30,36 @@ static void finds_what_was_entered(void **state)
 {
     (void)state;
     struct blocks blocks = open_table(1 << 20);
-    uint64_t size;
-    ref_t node;
+    struct block_facts found;
     const uint64_t sizes[] = {0, 1, 0xffff, 0x10000, 0x123456789a, BLOCKS_SIZE_MOST};
     for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         const uintptr_t address = 0x7fff12345670 + 16 * i;
-        assert_false(blocks_take(&blocks, address, &size, &node));
-        assert_true(blocks_add(&blocks, address, sizes[i], 0x7fffffff - i));
-        assert_true(blocks_take(&blocks, address, &size, &node));
-        assert_int_equal(size, sizes[i]);
-        assert_int_equal(node, 0x7fffffff - i);
-        assert_false(blocks_take(&blocks, address, &size, &node));
+        const struct block_facts entered = {
+            .size = sizes[i], .birth = BIRTH_MOST - i, .node = 0x7fffffff - i};
+        assert_false(blocks_take(&blocks, address, &found));
+        assert_true(blocks_add(&blocks, address, &entered));
+        assert_true(blocks_take(&blocks, address, &found));
+        assert_int_equal(found.size, entered.size);
+        assert_int_equal(found.birth, entered.birth);
+        assert_int_equal(found.node, entered.node);
+        assert_false(blocks_take(&blocks, address, &found));
     }
     close_table(&blocks, 1 << 20);
+}
+
+// To the second for the first minute, and to a part of 32 later.
+static void births_are_rounded_down(void **state)
+{
+    (void)state;
+    uint32_t last = 0;
+    for (uint64_t second = 0; second < 100000; second++) {
+        const uint32_t birth = birth_of(second);
+        const uint64_t rounded = birth_seconds(birth);
+        assert_true(birth >= last && birth <= BIRTH_MOST);
+        assert_true(rounded <= second && second - rounded <= (second < 64 ? 0 : second / 32));
+        last = birth;
+    }
+    assert_int_equal(birth_of(UINT64_MAX), BIRTH_MOST);
 }
 
 // Blocks as close as an allocator can have them, at many places at once, up to five eighths of what
@@ -54,18 +72,18 @@ static void is_full_late(void **state)
         struct blocks blocks = open_table(BYTES);
         unsigned held = 0;
         for (uint64_t i = 0; i < COUNT; i++)
-            held += blocks_add(&blocks, 0x550000000000 + (i % 7 << 36) + i * distance, i, (ref_t)i);
+            held += blocks_add(&blocks, 0x550000000000 + (i % 7 << 36) + i * distance,
+                               &(struct block_facts){.size = i, .node = (ref_t)i});
         assert_int_equal(held, COUNT);
-        uint64_t size;
-        ref_t node;
-        unsigned found = 0;
+        struct block_facts facts;
+        unsigned count = 0;
         for (uint64_t i = 0; i < COUNT; i++)
-            if (blocks_take(&blocks, 0x550000000000 + (i % 7 << 36) + i * distance, &size, &node)) {
-                assert_int_equal(size, i);
-                assert_int_equal(node, i);
-                found++;
+            if (blocks_take(&blocks, 0x550000000000 + (i % 7 << 36) + i * distance, &facts)) {
+                assert_int_equal(facts.size, i);
+                assert_int_equal(facts.node, i);
+                count++;
             }
-        assert_int_equal(found, COUNT);
+        assert_int_equal(count, COUNT);
         close_table(&blocks, BYTES);
     }
 }
@@ -75,13 +93,12 @@ static void refuses_when_full(void **state)
     (void)state;
     struct blocks blocks = open_table(4096);
     unsigned held = 0;
-    uint64_t size;
-    ref_t node;
+    struct block_facts found;
     for (uintptr_t i = 1; i <= 10000; i++)
-        held += blocks_add(&blocks, i * 32, i, 1);
+        held += blocks_add(&blocks, i * 32, &(struct block_facts){.size = i, .node = 1});
     assert_int_equal(held, 4096 / sizeof(struct block));
     for (uintptr_t i = 1; i <= 10000; i++)
-        held -= blocks_take(&blocks, i * 32, &size, &node);
+        held -= blocks_take(&blocks, i * 32, &found);
     assert_int_equal(held, 0);
     close_table(&blocks, 4096);
 }
@@ -108,14 +125,14 @@ static void *work(void *argument)
     const unsigned other = (hand->number + 1) % THREADS;
     for (unsigned round = 0; round < 3; round++) {
         for (unsigned i = 0; i < EACH; i++)
-            hand->wrong += !blocks_add(hand->blocks, address_of(hand->number, i),
-                                       (uint64_t)i << 10 | round, hand->number + 1);
+            hand->wrong += !blocks_add(
+                hand->blocks, address_of(hand->number, i),
+                &(struct block_facts){.size = (uint64_t)i << 10 | round, .node = hand->number + 1});
         pthread_barrier_wait(hand->barrier);
         for (unsigned i = 0; i < EACH; i++) {
-            uint64_t size;
-            ref_t node;
-            hand->wrong += !blocks_take(hand->blocks, address_of(other, i), &size, &node) ||
-                           size != ((uint64_t)i << 10 | round) || node != other + 1;
+            struct block_facts found;
+            hand->wrong += !blocks_take(hand->blocks, address_of(other, i), &found) ||
+                           found.size != ((uint64_t)i << 10 | round) || found.node != other + 1;
         }
         pthread_barrier_wait(hand->barrier);
     }
@@ -145,9 +162,8 @@ static void threads_share_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds_what_was_entered),
-        cmocka_unit_test(is_full_late),
-        cmocka_unit_test(refuses_when_full),
+        cmocka_unit_test(finds_what_was_entered), cmocka_unit_test(births_are_rounded_down),
+        cmocka_unit_test(is_full_late),           cmocka_unit_test(refuses_when_full),
         cmocka_unit_test(threads_share_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

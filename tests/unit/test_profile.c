@@ -2,6 +2,7 @@
 #include "folder.h"
 #include "make_profile.h"
 #include "profile/chunks/chunk.h"
+#include "profile/live_age.h"
 #include "profile/merge/fold.h"
 #include "profile/queries/totals.h"
 #include "profile_fixture.h"
@@ -42,6 +43,44 @@ static void test_round_trip(void **state)
     assert_true(again->complete);
     assert_true(again->file_bytes > 100 && again->file_bytes < 4000);
     profile_free(again);
+    profile_free(profile);
+}
+
+// Of a recording of ten seconds: what a statement has live, the sum of its births, its age.
+static void test_ages_are_made_of_births(void **state)
+{
+    (void)state;
+    static const uint64_t statements[][3] = {
+        {100, 0, 1000},      // from the beginning
+        {100, 100 * 9, 100}, // a second old
+        {0, 0, 0},
+        {100, 100 * 11, 0},   // younger than the recording's last moment
+        {0, 0 - 100 * 5u, 0}, // freed meanwhile
+    };
+    struct profile *profile = make_profile("live", "bytes", 1);
+    const unsigned births = profile->metric_count++;
+    profile->metrics = realloc(profile->metrics, 2 * sizeof *profile->metrics);
+    assert_non_null(profile->metrics);
+    profile->metrics[births] = (struct profile_metric){.period = 1};
+    make_text(&profile->metrics[births].name, "live-age");
+    make_text(&profile->metrics[births].unit, PROFILE_BIRTHS);
+    for (unsigned metric = 0; metric < profile->metric_count; metric++)
+        make_text(&profile->metrics[metric].source, PROFILE_ALLOC_SOURCE);
+    profile->duration_ns = UINT64_C(10400000000);
+    const unsigned tree = make_tree(profile, make_process(profile, 1, 0, "app"), 0);
+    enum { COUNT = sizeof statements / sizeof *statements };
+    uint32_t nodes[COUNT];
+    for (unsigned i = 0; i < COUNT; i++) {
+        nodes[i] =
+            make_statement(profile, tree, 0, place_make(MODULE_ANONYMOUS, i), statements[i][0]);
+        profile->trees[tree].values[nodes[i] * 2 + births] = statements[i][1];
+    }
+    profile_find_ages(profile);
+    for (unsigned i = 0; i < COUNT; i++)
+        assert_int_equal(profile->trees[tree].values[nodes[i] * 2 + births], statements[i][2]);
+    profile_find_ages(profile); // they are ages by now
+    assert_int_equal(profile->trees[tree].values[nodes[0] * 2 + births], statements[0][2]);
+    assert_string_equal(profile->metrics[births].unit, PROFILE_AGES);
     profile_free(profile);
 }
 
@@ -277,6 +316,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_ages_are_made_of_births),
         cmocka_unit_test(test_large_tree),
         cmocka_unit_test(test_foreign_and_newer),
         cmocka_unit_test(test_locked_is_growing),

@@ -126,6 +126,7 @@ static struct text_number cost_text(double cost, const char *unit)
         return text_amount((uint64_t)(cost + 0.5), unit);
     snprintf(number.text, sizeof number.text, "%.1f%s", cost,
              strcmp(unit, "ns") == 0      ? " ns"
+             : strcmp(unit, "s") == 0     ? " s"
              : strcmp(unit, "bytes") == 0 ? " B"
                                           : "");
     return number;

@@ -64,9 +64,10 @@ static inline unsigned summary_node_bytes(const struct profile *profile,
     const unsigned times = profile_times(profile);
     const bool allocates = summary_alloc(profile, &alloc);
     // Older profiles have fewer.
-    const unsigned values = alloc.period                 ? LIVE_ALLOC_SAMPLED_VALUES
-                            : alloc.has[ALLOC_TEMPORARY] ? LIVE_ALLOC_VALUES
-                                                         : LIVE_TEMPORARY;
+    const unsigned values = (alloc.period                 ? LIVE_ALLOC_SAMPLED_VALUES
+                             : alloc.has[ALLOC_TEMPORARY] ? LIVE_ALLOC_VALUES
+                                                          : LIVE_TEMPORARY) -
+                            !alloc.has[ALLOC_LIVE_AGE];
     const unsigned caused = (allocates ? values : 0) +
                             (summary_io(profile, &io) ? LIVE_IO_VALUES : 0) +
                             (summary_lock(profile, &lock) ? LIVE_LOCK_VALUES : 0);

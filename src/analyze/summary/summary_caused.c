@@ -7,12 +7,19 @@
 static unsigned alloc_metric(const struct profile_metric *metric)
 {
     static const char *const names[ALLOC_METRICS] = {
-        [ALLOC_BYTES] = "alloc",         [ALLOC_BLOCKS] = "allocs",
-        [ALLOC_FREED] = "freed",         [ALLOC_FREES] = "frees",
-        [ALLOC_LIVE] = "live",           [ALLOC_LIVE_BLOCKS] = "live-blocks",
-        [ALLOC_PEAK] = "peak",           [ALLOC_PEAK_BLOCKS] = "peak-blocks",
-        [ALLOC_TEMPORARY] = "temporary", [ALLOC_MAPPED] = "mapped",
-        [ALLOC_UNMAPPED] = "unmapped",   [ALLOC_VARIANCE] = PROFILE_ALLOC_VARIANCE,
+        [ALLOC_BYTES] = "alloc",
+        [ALLOC_BLOCKS] = "allocs",
+        [ALLOC_FREED] = "freed",
+        [ALLOC_FREES] = "frees",
+        [ALLOC_LIVE] = "live",
+        [ALLOC_LIVE_BLOCKS] = "live-blocks",
+        [ALLOC_PEAK] = "peak",
+        [ALLOC_PEAK_BLOCKS] = "peak-blocks",
+        [ALLOC_LIVE_AGE] = "live-age",
+        [ALLOC_TEMPORARY] = "temporary",
+        [ALLOC_MAPPED] = "mapped",
+        [ALLOC_UNMAPPED] = "unmapped",
+        [ALLOC_VARIANCE] = PROFILE_ALLOC_VARIANCE,
     };
     unsigned i = 0;
     while (i < ALLOC_METRICS && !(profile_is_alloc(metric) && strcmp(metric->name, names[i]) == 0))

@@ -391,12 +391,12 @@ static void put_alloc(struct json *json, const struct profile *profile,
                       const struct profile_totals *totals)
 {
     static const char *const keys[ALLOC_METRICS] = {
-        [ALLOC_BYTES] = "allocated",     [ALLOC_BLOCKS] = "allocations",
-        [ALLOC_FREED] = "freed",         [ALLOC_FREES] = "frees",
-        [ALLOC_LIVE] = "live",           [ALLOC_LIVE_BLOCKS] = "live_blocks",
-        [ALLOC_PEAK] = "peak",           [ALLOC_PEAK_BLOCKS] = "peak_blocks",
-        [ALLOC_TEMPORARY] = "temporary", [ALLOC_MAPPED] = "mapped",
-        [ALLOC_UNMAPPED] = "unmapped",
+        [ALLOC_BYTES] = "allocated",   [ALLOC_BLOCKS] = "allocations",
+        [ALLOC_FREED] = "freed",       [ALLOC_FREES] = "frees",
+        [ALLOC_LIVE] = "live",         [ALLOC_LIVE_BLOCKS] = "live_blocks",
+        [ALLOC_PEAK] = "peak",         [ALLOC_PEAK_BLOCKS] = "peak_blocks",
+        [ALLOC_LIVE_AGE] = "live_age", [ALLOC_TEMPORARY] = "temporary",
+        [ALLOC_MAPPED] = "mapped",     [ALLOC_UNMAPPED] = "unmapped",
     };
     const struct profile_alloc *known = &totals->alloc;
     struct summary_alloc alloc;

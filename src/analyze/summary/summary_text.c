@@ -146,6 +146,9 @@ static void put_alloc(const struct sheet *sheet, const struct profile *profile,
     put_blocks(sheet, "allocated", &alloc, ALLOC_BYTES);
     put_blocks(sheet, "freed", &alloc, ALLOC_FREED);
     put_blocks(sheet, "live at end", &alloc, ALLOC_LIVE);
+    if (alloc.has[ALLOC_LIVE_AGE] && alloc.sum[ALLOC_LIVE])
+        put(sheet, "", "%s old on average",
+            text_amount(alloc.sum[ALLOC_LIVE_AGE] / alloc.sum[ALLOC_LIVE], "s").text);
     put_blocks(sheet, "at peak", &alloc, ALLOC_PEAK);
     if (alloc.sum[ALLOC_TEMPORARY])
         put(sheet, "temporary", "%s blocks (%s) freed before their thread allocated another one",

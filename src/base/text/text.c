@@ -78,6 +78,8 @@ struct text_number text_amount(uint64_t amount, const char *unit)
 {
     if (unit && strcmp(unit, "ns") == 0)
         return text_duration(amount);
+    if (unit && strcmp(unit, "s") == 0)
+        return text_duration(amount * UINT64_C(1000000000));
     if (unit && (strcmp(unit, "bytes") == 0 || strcmp(unit, "B") == 0))
         return text_bytes(amount);
     return text_count(amount);

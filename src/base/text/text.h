@@ -21,7 +21,7 @@ struct text_number text_count(uint64_t count);              // 1,234,567
 struct text_number text_duration(uint64_t ns);              // 2.51 s
 struct text_number text_bytes(uint64_t bytes);              // 13.2 MB
 struct text_number text_percent(double part, double whole); // 12.3 %
-// By the unit of a metric: "ns" and "bytes" are known, anything else is counted.
+// By the unit of a metric: "ns", "s" and "bytes" are known, anything else is counted.
 struct text_number text_amount(uint64_t amount, const char *unit);
 
 struct text_style {

@@ -27,8 +27,8 @@ static inline uint64_t live_alloc_value(const struct live_values *of, const stru
     const unsigned shift = of->sink->alloc_shift;
     if (of->count < LIVE_ALLOC_VALUES + (shift > 0))
         return 0;
-    if (metric >= ALLOC_TEMPORARY) {
-        const unsigned value = LIVE_TEMPORARY + metric - ALLOC_TEMPORARY;
+    if (metric >= ALLOC_LIVE_AGE) {
+        const unsigned value = LIVE_BIRTHS + metric - ALLOC_LIVE_AGE;
         const uint64_t amount = __atomic_load_n(&node->value[value], __ATOMIC_RELAXED);
         return metric == ALLOC_TEMPORARY ? amount >> shift : amount;
     }
@@ -50,8 +50,9 @@ static inline uint64_t live_alloc_value(const struct live_values *of, const stru
 _Static_assert((int)ALLOC_BYTES == LIVE_ALLOC_BYTES && (int)ALLOC_BLOCKS == LIVE_ALLOC_BLOCKS &&
                    (int)ALLOC_FREED == LIVE_FREED_BYTES && (int)ALLOC_FREES == LIVE_FREED_BLOCKS,
                "the first four are the same");
-_Static_assert(ALLOC_MAPPED - ALLOC_TEMPORARY == LIVE_MAPPED - LIVE_TEMPORARY &&
-                   ALLOC_VARIANCE - ALLOC_TEMPORARY == LIVE_ALLOC_VARIANCE - LIVE_TEMPORARY,
+_Static_assert(ALLOC_TEMPORARY - ALLOC_LIVE_AGE == LIVE_TEMPORARY - LIVE_BIRTHS &&
+                   ALLOC_MAPPED - ALLOC_LIVE_AGE == LIVE_MAPPED - LIVE_BIRTHS &&
+                   ALLOC_VARIANCE - ALLOC_LIVE_AGE == LIVE_ALLOC_VARIANCE - LIVE_BIRTHS,
                "and so are the last");
 
 // Which of enum alloc_metric it is; ALLOC_METRICS: none of them.
@@ -65,7 +66,7 @@ static inline unsigned live_alloc_metric(const struct live_sink *sink, unsigned 
 static inline bool live_only_grows(const struct live_sink *sink, unsigned metric)
 {
     const unsigned number = live_alloc_metric(sink, metric);
-    return number < ALLOC_LIVE || number > ALLOC_PEAK_BLOCKS;
+    return number < ALLOC_LIVE || number > ALLOC_LIVE_AGE;
 }
 
 // Whether statements have values of events that the program causes.

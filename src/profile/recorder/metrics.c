@@ -80,15 +80,17 @@ static bool describe_allocations(struct profile *head, uint64_t period, unsigned
         [ALLOC_LIVE_BLOCKS] = {"live-blocks", "blocks"},
         [ALLOC_PEAK] = {"peak", "bytes"},
         [ALLOC_PEAK_BLOCKS] = {"peak-blocks", "blocks"},
+        [ALLOC_LIVE_AGE] = {"live-age", PROFILE_BIRTHS},
         [ALLOC_TEMPORARY] = {"temporary", "blocks"},
         [ALLOC_MAPPED] = {"mapped", "bytes"},
         [ALLOC_UNMAPPED] = {"unmapped", "bytes"},
         [ALLOC_VARIANCE] = {PROFILE_ALLOC_VARIANCE, PROFILE_VARIANCE},
     };
     for (unsigned i = ALLOC_BLOCKS; i < count; i++) {
-        const bool mapping = i == ALLOC_MAPPED || i == ALLOC_UNMAPPED; // each one is counted
+        // Each mapping is counted; for ages no interval is known.
+        const bool whole = i == ALLOC_MAPPED || i == ALLOC_UNMAPPED || i == ALLOC_LIVE_AGE;
         const struct recorder_event event = {
-            .name = metrics[i].name, .unit = metrics[i].unit, .period = mapping ? 1 : period};
+            .name = metrics[i].name, .unit = metrics[i].unit, .period = whole ? 1 : period};
         if (!describe_metric(head, &event, PROFILE_ALLOC_SOURCE))
             return false;
     }

@@ -2,6 +2,7 @@
 #include "profile/recorder/recorder.h"
 #include "base/new_file.h"
 #include "base/now.h"
+#include "event/birth.h"
 #include "event/byte_sampler.h"
 #include "profile/chunks/output.h"
 #include "profile/merge/fold.h"
@@ -417,7 +418,10 @@ static int update(struct recorder *recorder, enum reading reading)
     recorder->tellings += news;
     tell_modules(recorder);
     tell_source(recorder);
-    uint64_t now = now_ns(CLOCK_MONOTONIC);
+    const uint64_t now = now_ns(CLOCK_MONOTONIC);
+    // Relaxed: a number by itself.
+    atomic_store_explicit(&recorder->session->birth,
+                          birth_of(birth_clock(now - recorder->start_ns)), memory_order_relaxed);
     if (news || has_records(recorder) || reading == READ_LAST ||
         now - recorder->told_ns > IDLE_STATE_SECONDS * UINT64_C(1000000000)) {
         write_state(&recorder->batch, now - recorder->start_ns, false);

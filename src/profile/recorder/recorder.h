@@ -42,6 +42,7 @@ enum alloc_metric {
     ALLOC_LIVE_BLOCKS,
     ALLOC_PEAK, // live at the peak of the process
     ALLOC_PEAK_BLOCKS,
+    ALLOC_LIVE_AGE,  // of live bytes
     ALLOC_TEMPORARY, // of ALLOC_FREES: at once, by the thread that allocated them
     ALLOC_MAPPED,    // by the program itself
     ALLOC_UNMAPPED,

@@ -2,7 +2,7 @@
 #include "agent/interpose/events/alloc.h"
 #include "agent/thread/counted.h"
 #include "base/system/agent_map.h"
-#include "event/blocks.h"
+#include "event/birth.h"
 #include "event/clock.h"
 #include <errno.h>
 #include <sys/mman.h>
@@ -93,25 +93,26 @@ static inline void note_live(uint64_t size)
 // Where each block is counted, the weight is known to the compiler.
 #define WITH_WEIGHT static inline __attribute__((always_inline))
 
-WITH_WEIGHT void charge(ref_t ref, const struct block_weight *weight)
+WITH_WEIGHT void charge(ref_t ref, const struct block_weight *weight, uint32_t birth)
 {
     struct node *node = arena_at(&agent.arena, ref);
     save(node);
     counted_add(&node->value[LIVE_ALLOC_BYTES], weight->bytes);
     counted_add(&node->value[LIVE_ALLOC_BLOCKS], weight->blocks);
+    counted_add(&node->value[LIVE_BIRTHS], weight->bytes * birth_seconds(birth));
     if (weight->variance)
         counted_add(&node->value[LIVE_ALLOC_VARIANCE], weight->variance);
 }
 
 // Charges a block to the context that it is allocated in. Its node; 0: it has none for good.
 WITH_WEIGHT ref_t attribute(struct thread *thread, const struct caller_registers *caller,
-                            const struct block_weight *weight)
+                            const struct block_weight *weight, uint32_t birth)
 {
     const ref_t node = counted_locate(thread, caller, LIVE_EVENT_ALLOC, weight->bytes);
     if (!node)
         return 0;
     if (alloc.keeps) {
-        charge(node, weight);
+        charge(node, weight, birth);
         return node;
     }
     tree_charge(&agent.arena, thread->record->tree, node, weight->bytes);
@@ -124,29 +125,39 @@ WITH_WEIGHT void note(const void *block, size_t size, const void *frame,
 {
     const struct caller_registers caller = unwind_caller_of(frame);
     struct thread *thread = thread_current;
+    // Relaxed: a number by itself.
+    const uint32_t birth =
+        atomic_load_explicit(&agent.session->birth, memory_order_relaxed) & BIRTH_MOST;
     ref_t node = 0;
     blocks_expect(&alloc.blocks, (uintptr_t)block);
     if (LIKELY(counted_begin(thread, frame))) {
         const int saved_errno = errno;
-        node = attribute(thread, &caller, weight);
+        node = attribute(thread, &caller, weight, birth);
         counted_end(thread, node);
         errno = saved_errno;
     }
     if (!node && alloc.keeps) {
         node = counted_without_context;
-        charge(node, weight);
+        charge(node, weight, birth);
         counted_add((uint64_t *)&totals()->rootless, 1);
     }
     note_live(weight->bytes);
     newest.block = block;
-    if (blocks_add(&alloc.blocks, (uintptr_t)block, size, node))
+    const struct block_facts facts = {.size = size, .birth = birth, .node = node};
+    if (blocks_add(&alloc.blocks, (uintptr_t)block, &facts))
         return;
     counted_add((uint64_t *)&totals()->unheld, 1);
     counted_add((uint64_t *)&totals()->unheld_bytes, weight->bytes);
 }
 
+static size_t limited(size_t size)
+{
+    return size < BLOCKS_SIZE_MOST ? size : BLOCKS_SIZE_MOST;
+}
+
 void alloc_note(const void *block, size_t size, const void *frame)
 {
+    size = limited(size);
     if (agent_is_recording())
         note(block, size, frame, &(struct block_weight){.bytes = size, .blocks = 1});
 }
@@ -172,6 +183,7 @@ static void filter_change(const void *block, int change)
 void alloc_note_sampled(const void *block, size_t size, const void *frame)
 {
     const uint64_t first = alloc_sampler.random ? 0 : seed();
+    size = limited(size);
     if (!byte_sampler_takes(&alloc_sampler, size, alloc.period, first) || !agent_is_recording())
         return;
     const struct block_weight weight = byte_sampler_weight(size, alloc.period);
@@ -185,7 +197,7 @@ struct block_taken alloc_take(const void *block)
     struct block_taken taken = {.known = false};
     // The allocator will look at it next: no need to wait for one after the other.
     __builtin_prefetch((const char *)block - 2 * sizeof(size_t), 1);
-    taken.known = blocks_take(&alloc.blocks, (uintptr_t)block, &taken.size, &taken.node);
+    taken.known = blocks_take(&alloc.blocks, (uintptr_t)block, &taken.facts);
     if (newest.block == block) {
         taken.temporary = !alloc.period || newest.left == alloc_sampler.left;
         newest.block = NULL;
@@ -203,7 +215,7 @@ void alloc_put_back(const void *block, struct block_taken taken)
         newest.block = block;
     if (alloc.period)
         filter_change(block, 1);
-    blocks_add(&alloc.blocks, (uintptr_t)block, taken.size, taken.node);
+    blocks_add(&alloc.blocks, (uintptr_t)block, &taken.facts);
 }
 
 void alloc_freed(struct block_taken taken)
@@ -213,14 +225,15 @@ void alloc_freed(struct block_taken taken)
             counted_add((uint64_t *)&totals()->unknown, 1);
         return;
     }
-    struct block_weight weight = {.bytes = taken.size, .blocks = 1};
+    struct block_weight weight = {.bytes = taken.facts.size, .blocks = 1};
     if (UNLIKELY(alloc.period))
-        weight = byte_sampler_weight(taken.size, alloc.period);
-    if (taken.node) {
-        struct node *node = arena_at(&agent.arena, taken.node);
+        weight = byte_sampler_weight(taken.facts.size, alloc.period);
+    if (taken.facts.node) {
+        struct node *node = arena_at(&agent.arena, taken.facts.node);
         save(node);
         counted_add(&node->value[LIVE_FREED_BYTES], weight.bytes);
         counted_add(&node->value[LIVE_FREED_BLOCKS], weight.blocks);
+        counted_add(&node->value[LIVE_BIRTHS], 0 - weight.bytes * birth_seconds(taken.facts.birth));
         if (taken.temporary)
             counted_add(&node->value[LIVE_TEMPORARY], weight.blocks);
     }

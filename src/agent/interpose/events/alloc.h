@@ -5,10 +5,12 @@
 // The alloc event: blocks of a program, counted where they are allocated.
 //
 //   malloc() ─► the program's own allocator ─► alloc_note():  context ─► node: bytes, blocks
-//                                                             table: address ─► size, node
+//                                                             table: address ─► size, birth,
+//                                                                       node
 //   free()   ─► alloc_take(), alloc_freed():  table ─► node: blocks freed ─► the allocator
 //
-// A freed block counts where it was allocated, so what is live at the end is a difference.
+// A freed block counts where it was allocated, so what is live at the end is a difference. So is
+// the sum of the births of live bytes, which tells their age.
 //
 // At the peak, by context, without ever taking stock of the heap: the process has a stamp that
 // changes with each new peak. A node that is about to change for the first time since the last peak
@@ -23,6 +25,7 @@
 // other events nothing stands between a program and its allocator.
 
 #include "agent/thread/counted.h"
+#include "event/blocks.h"
 #include "event/byte_sampler.h"
 #include <stddef.h>
 
@@ -30,8 +33,7 @@
 #define ALLOC_PART 2
 
 struct block_taken {
-    uint64_t size;
-    uint32_t node;
+    struct block_facts facts;
     bool known;
     bool temporary; // its thread has allocated nothing since
 };
