@@ -64,7 +64,6 @@ static void make_graph(struct run *run, uint32_t functions, uint32_t edges)
     graph_init(&run->graph, &run->pool);
     for (uint32_t i = 0; i < functions; i++)
         graph_add_function(&run->graph, place_make(3, (uint64_t)i * 0x100));
-    graph_set_root(&run->graph, 0);
     for (uint32_t i = 0; i < edges; i++) {
         // Each function has a caller; the rest is random.
         uint64_t popular = next_random(functions - 1), less = next_random(functions - 1);

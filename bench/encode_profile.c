@@ -63,7 +63,6 @@ static void make_graph(struct run *run, uint32_t **edges)
     for (unsigned t = 0; t < run->profile->tree_count; t++) {
         const struct profile_tree *tree = &run->profile->trees[t];
         edges[t] = calloc(tree->count, sizeof **edges);
-        graph_set_root(&run->graph, function_of(run, tree, 0));
         for (uint32_t i = 1; i < tree->count; i++) {
             const struct profile_node *node = &tree->nodes[i];
             edges[t][i] = GRAPH_NONE;

@@ -88,7 +88,6 @@ static inline int setup(void **unused)
     options = (struct numbering_options){.id_bits = ID_BITS};
     assert_int_equal(numbering_start(&numbering, &graph, &options), 0);
     state = (struct context_state){.stack = stack, .limit = DEPTH, .root = function_of('A')};
-    graph_set_root(&graph, state.root);
     return 0;
 }
 

@@ -231,7 +231,6 @@ void walk_restart(struct walk_program *program, struct walk_thread *thread)
     thread->count = thread->frames = 0;
     unsigned root = (unsigned)walk_random(program->functions < 3 ? program->functions : 3);
     uint32_t function = meet_function(program, root);
-    graph_set_root(&program->graph, function);
     thread->state.root = thread->function = function;
     begin(program, thread);
     settle(program);

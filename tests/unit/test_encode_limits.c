@@ -268,7 +268,6 @@ static void test_called_root(void **unused)
 {
     (void)unused;
     add("AW WX");
-    graph_set_root(&graph, function_of('W'));
     encode();
     walk("AWX");
     assert_context("AWX");

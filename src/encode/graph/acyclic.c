@@ -9,40 +9,6 @@ static void place(struct acyclic *acyclic, uint32_t function, uint32_t order)
     acyclic->at[order] = function;
 }
 
-// A first order in which few edges point backward: the reverse of the order in which a depth-first
-// search leaves the functions. It only saves work; which edges are taken does not depend on it.
-static void order_by_search(struct acyclic *acyclic)
-{
-    const struct graph *graph = acyclic->graph;
-    uint32_t *todo = acyclic->backward; // by depth: the next edge to look at
-    uint32_t left = acyclic->functions, depth = 0;
-    for (uint32_t pass = 0; pass < 2; pass++) {
-        for (uint32_t start = 0; start < acyclic->functions; start++) {
-            // Roots first: what they lead to then comes after them.
-            if (acyclic->mark[start] || (pass == 0 && !graph_function(graph, start)->root))
-                continue;
-            acyclic->mark[start] = 1;
-            acyclic->forward[0] = start;
-            todo[0] = graph_function(graph, start)->first_out;
-            for (depth = 1; depth > 0;) {
-                uint32_t next = todo[depth - 1];
-                if (next == GRAPH_NONE) {
-                    place(acyclic, acyclic->forward[--depth], --left);
-                    continue;
-                }
-                const struct graph_edge *edge = graph_edge(graph, next);
-                todo[depth - 1] = edge->next_out;
-                if (acyclic->mark[edge->callee])
-                    continue;
-                acyclic->mark[edge->callee] = 1;
-                acyclic->forward[depth] = edge->callee;
-                todo[depth++] = graph_function(graph, edge->callee)->first_out;
-            }
-        }
-    }
-    acyclic->last_mark = 1;
-}
-
 int acyclic_init(struct acyclic *acyclic, const struct graph *graph,
                  const struct silent_edges *silent)
 {
@@ -61,7 +27,10 @@ int acyclic_init(struct acyclic *acyclic, const struct graph *graph,
         *arrays[i] = at;
     acyclic->next_out = at;
     acyclic->next_in = at + edges;
-    order_by_search(acyclic);
+    // Functions are numbered as they are met, most callers before what they call: a first order that
+    // few edges contradict.
+    for (uint32_t f = 0; f < functions; f++)
+        place(acyclic, f, f);
     memset(acyclic->first_out, 0xff, functions * sizeof(uint32_t));
     memset(acyclic->first_in, 0xff, functions * sizeof(uint32_t));
     for (uint32_t i = 0; i < edges && silent->same; i++)

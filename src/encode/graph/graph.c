@@ -114,8 +114,3 @@ uint32_t graph_add_edge(struct graph *graph, place_t site, uint32_t caller, uint
     __atomic_store_n(&graph->edge_count, index + 1, __ATOMIC_RELEASE);
     return index;
 }
-
-void graph_set_root(struct graph *graph, uint32_t function)
-{
-    graph_function(graph, function)->root = true;
-}

@@ -54,7 +54,6 @@ struct graph_site {
 struct graph_function {
     place_t entry;
     uint32_t first_out, first_in;
-    bool root; // main, or the start routine of a thread
 };
 
 struct graph {
@@ -77,8 +76,6 @@ uint32_t graph_find_edge(const struct graph *graph, place_t site, uint32_t calle
 // another caller than that which it was first added with, there is no edge.
 uint32_t graph_add_edge(struct graph *graph, place_t site, uint32_t caller, uint32_t callee,
                         enum edge_kind kind);
-
-void graph_set_root(struct graph *graph, uint32_t function);
 
 static inline struct graph_function *graph_function(const struct graph *graph, uint32_t index)
 {

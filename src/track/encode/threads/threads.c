@@ -77,7 +77,6 @@ struct encode_thread *encode_open(uintptr_t root, struct unwind_bounds stack)
             agent_unmap(thread, sizeof *thread);
         thread = NULL;
     } else {
-        graph_set_root(&encode.graph, function);
         thread->stack = stack;
         thread->root = graph_function(&encode.graph, function)->entry;
         thread->state = state;
