@@ -66,6 +66,7 @@ struct unwind_generated {
     uintptr_t pc;           // where it goes on
     place_t function, line; // what it stands for, if it is one function of the runtime; 0: ask
     bool interrupted;       // pc is an interrupted instruction
+    bool interpreted;       // left and named by more words than FRAME_BY_WORDS has
 };
 
 // How to leave the frame of one pc; the content of the cache.

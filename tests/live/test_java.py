@@ -128,6 +128,27 @@ public class Hostile {
     }
 }
 """
+# The same frames, hundreds of them, are on the stack all the time.
+DEEP = """
+public class Deep {
+    static int sum;
+    static int leaf(int n) { int s = n; for (int i = 0; i < 500; i++) s = s * 31 + (s >>> 3); return s; }
+    static int many(int n) { int s = 0; for (int i = 0; i < 20; i++) s += leaf(n + i); return s; }
+    static int down(int depth, int rounds) {
+        if (depth > 0)
+            return down(depth - 1, rounds) + 1;
+        for (int i = 0; i < rounds; i++)
+            sum += many(i);
+        return sum;
+    }
+    public static void main(String[] words) {
+        int rounds = Integer.parseInt(words[0]);
+        for (int i = 0; i < 3000; i++) down(300, 0);
+        System.out.println(down(300, rounds) + down(300, rounds));
+    }
+}
+"""
+DOWN = [number for number, line in enumerate(DEEP.splitlines(), 1) if "down(depth - 1" in line][0]
 # A machine of another kind: it has the entry point that all have, and code that it generates.
 OTHER = """
 #include <string.h>
@@ -240,6 +261,21 @@ class Java(LiveTest):
                     self.assertRegex(annotated.text, r"(?m)^ *\d+\.\d %.*for \(int i = 0; i < 40; i\+\+\)$", annotated.words)
 
                 self.steadily(lambda: self.run_java(mode, "-cp", self.folder, "Paths", str(MODES[mode] // 2)), judge)
+
+    def test_frames_that_are_known_are_not_walked_again(self):
+        self.compile("Deep", DEEP)
+        for mode, rounds in (("-XX:TieredStopAtLevel=1", "50000"), ("", "50000"), ("-Xint", "5000")):
+            for options in ((), ("--marker", "off")):
+                with self.subTest(mode=mode, options=options):
+                    profile = self.run_java(*mode.split(), "-cp", self.folder, "Deep", rounds, options=options)
+                    frames = profile.info["frames_per_sample"]
+                    self.assertGreater(frames["stack"], 150)
+                    self.assertLess(frames["walked"], frames["stack"] / 4)
+                    self.assertNotIn("unwinder", " ".join(profile.info["notes"]))
+                    lines = [node["call_line"] for node in profile.report("--min", "0")["nodes"]
+                             if node["function"] == "Deep.down"]
+                    self.assertGreater(lines.count(DOWN), 200)
+                    self.assertLessEqual(len(lines) - lines.count(DOWN), 3, lines) # from main
 
     def test_native_leaves_methods_out(self):
         self.compile("Paths", PATHS)

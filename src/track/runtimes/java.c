@@ -7,7 +7,8 @@
 
 #define KNOWN_VERSION 17
 
-// Set by the thread that goes from one to the next; who sees RUNNING sees the layout.
+// Set by the thread that goes from one to the next. Readers that see LOADED also see `machine`, and
+// those that see RUNNING the layout.
 enum machine_state { NO_MACHINE, MACHINE_LOADED, MACHINE_READ, MACHINE_RUNNING, MACHINE_UNKNOWN };
 static _Atomic unsigned state;
 
@@ -56,6 +57,13 @@ static bool begin_machine(void)
     }
     atomic_store_explicit(&state, MACHINE_RUNNING, memory_order_release);
     return true;
+}
+
+bool java_is_hotspot(uintptr_t pc)
+{
+    loadmap_place(pc); // so that its module has been met
+    return atomic_load_explicit(&state, memory_order_acquire) != NO_MACHINE &&
+           pc - machine.base < machine.bytes && java_layout_is_hotspot(machine.base, machine.bytes);
 }
 
 bool java_is_running(void)

@@ -76,11 +76,20 @@ static bool open_module(struct exports *exports, uintptr_t base, size_t bytes)
     return dynamic_read(&exports->dynamic, &image.ref, base, headers, file->e_phnum);
 }
 
-bool java_layout_is_machine(uintptr_t base, size_t bytes)
+static bool module_exports(uintptr_t base, size_t bytes, const char *name)
 {
     struct exports exports;
-    return open_module(&exports, base, bytes) &&
-           dynamic_exports(&exports.dynamic, "JNI_GetCreatedJavaVMs");
+    return open_module(&exports, base, bytes) && dynamic_exports(&exports.dynamic, name);
+}
+
+bool java_layout_is_machine(uintptr_t base, size_t bytes)
+{
+    return module_exports(base, bytes, "JNI_GetCreatedJavaVMs");
+}
+
+bool java_layout_is_hotspot(uintptr_t base, size_t bytes)
+{
+    return module_exports(base, bytes, "gHotSpotVMStructs");
 }
 
 // The word that an exported variable holds.

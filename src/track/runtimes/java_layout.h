@@ -72,4 +72,7 @@ const char *java_layout_read(uintptr_t base, size_t bytes);
 // Whether the module is a Java virtual machine at all. Signal-safe.
 bool java_layout_is_machine(uintptr_t base, size_t bytes);
 
+// Whether it is HotSpot, of any version: it describes its structs. Signal-safe.
+bool java_layout_is_hotspot(uintptr_t base, size_t bytes);
+
 #endif

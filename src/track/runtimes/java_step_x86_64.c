@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "base/likely.h"
+#include "track/runtimes/java.h"
 #include "track/runtimes/java_code.h"
 #include "track/runtimes/java_layout.h"
 #include "track/runtimes/java_method.h"
@@ -15,20 +16,25 @@
 
 // Words of an interpreter's frame, from where the frame pointer leads.
 enum { SENDER_SP = -1, METHOD = -3, BYTECODE = -8, CALLER_FP = 0, RETURN_ADDRESS = 1 };
+_Static_assert(JAVA_INTERPRETED_WORDS == 2 - BYTECODE, "the lowest word that is looked at");
+
+#define SAVED_FP -2 // words from the CFA: next to the return address
 
 static bool load(struct unwind_cursor *cursor, uintptr_t base, int words, uintptr_t *value)
 {
     return stack_load(cursor, base + (uintptr_t)(words * (intptr_t)WORD), value);
 }
 
-static enum unwind_leave leave_at(uintptr_t slot, uintptr_t pc, uintptr_t fp,
+// fp_offset: of the word that fp was read from, as FRAME_BY_WORDS has it.
+static enum unwind_leave leave_at(uintptr_t slot, uintptr_t pc, uintptr_t fp, int16_t fp_offset,
                                   struct frame_caller *caller)
 {
     caller->slot = slot;
     caller->cfa = caller->sp = slot + WORD;
     caller->pc = pc;
     caller->fp = fp;
-    caller->proven = true;
+    caller->proven = caller->by_words = true;
+    caller->fp_offset = fp_offset;
     return UNWIND_LEFT;
 }
 
@@ -84,8 +90,8 @@ static enum unwind_leave search(struct unwind_cursor *cursor, struct frame_calle
         if (i > 0 && load(cursor, slot, -1, &saved) && saved > slot && saved % WORD == 0 &&
             stack_in_region(cursor, saved))
             fp = saved;
-        leave_at(slot, word, fp, caller);
-        caller->proven = false;
+        leave_at(slot, word, fp, 0, caller);
+        caller->proven = caller->by_words = false;
         return UNWIND_LEFT;
     }
     return UNWIND_LOST;
@@ -99,7 +105,7 @@ static enum unwind_leave leave_by_chain(struct unwind_cursor *cursor, struct fra
     if (fp < cursor->sp || fp % WORD || !load(cursor, fp, CALLER_FP, &saved) ||
         !load(cursor, fp, RETURN_ADDRESS, &ra))
         return UNWIND_LOST;
-    return leave_at(fp + WORD, ra, saved, caller);
+    return leave_at(fp + WORD, ra, saved, SAVED_FP, caller);
 }
 
 static void describe_stub(struct unwind_cursor *cursor, uintptr_t name)
@@ -144,7 +150,18 @@ static enum unwind_leave step_interpreted(struct unwind_cursor *cursor,
         return search(cursor, caller);
     }
     caller->sp = sp;
+    cursor->generated.interpreted = true;
     return UNWIND_LEFT;
+}
+
+uintptr_t java_interpreted_words(uintptr_t cfa)
+{
+    const stack_word *frame = (const stack_word *)(cfa + SAVED_FP * (intptr_t)WORD);
+    const uintptr_t words[] = {frame[CALLER_FP], frame[SENDER_SP], frame[METHOD], frame[BYTECODE]};
+    uint64_t all = 0;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        all = runtime_hash(all, words[i]);
+    return all;
 }
 
 static bool follows(const struct java_code *code, uintptr_t pc, const char *bytes, size_t count,
@@ -216,12 +233,15 @@ static enum unwind_leave step_sized(struct unwind_cursor *cursor, const struct j
         if (edge >= 0 || saves_frame_pointer(generated->pc))
             saved = saved_at_edge;
     }
+    const int known = words;
     if (words > 0)
         words = beyond_pushed(cursor, words);
     if (!load(cursor, sp, words, &ra) || !is_return_or_throw(ra) ||
         (saved && !load(cursor, sp, words - 1, &fp)))
         return search(cursor, caller);
-    return leave_at(sp + (uintptr_t)words * WORD, ra, fp, caller);
+    leave_at(sp + (uintptr_t)words * WORD, ra, fp, saved ? SAVED_FP : 0, caller);
+    caller->by_words = words == known;
+    return UNWIND_LEFT;
 }
 
 static enum unwind_leave step_compiled(struct unwind_cursor *cursor, const struct java_code *code,
@@ -229,11 +249,14 @@ static enum unwind_leave step_compiled(struct unwind_cursor *cursor, const struc
 {
     struct unwind_generated *generated = &cursor->generated;
     uintptr_t offset, original;
-    if (!generated->interrupted && java_code_is_abandoned(code, generated->pc, &offset) &&
-        stack_load(cursor, cursor->sp + offset, &original) && original >= code->begin &&
-        original < code->end)
+    const bool abandoned =
+        !generated->interrupted && java_code_is_abandoned(code, generated->pc, &offset);
+    if (abandoned && stack_load(cursor, cursor->sp + offset, &original) &&
+        original >= code->begin && original < code->end)
         generated->pc = original;
-    return step_sized(cursor, code, caller);
+    const enum unwind_leave how = step_sized(cursor, code, caller);
+    caller->by_words &= !abandoned; // named by one more
+    return how;
 }
 
 // A stub that begins with a link of the chain of frame pointers.
@@ -260,11 +283,13 @@ static enum unwind_leave step_stub(struct unwind_cursor *cursor, const struct ja
     if (code->frame_words > 1 && !chained)
         return step_sized(cursor, code, caller);
     if (!chained && load(cursor, cursor->sp, 0, &top) && (is_return(top) || is_foreign_return(top)))
-        return leave_at(cursor->sp, top, cursor->bp, caller);
+        return leave_at(cursor->sp, top, cursor->bp, 0, caller);
     if (load(cursor, cursor->bp, RETURN_ADDRESS, &ra) &&
         (is_return_or_throw(ra) || is_foreign_return(ra)) &&
-        leave_by_chain(cursor, caller) == UNWIND_LEFT)
+        leave_by_chain(cursor, caller) == UNWIND_LEFT) {
+        caller->by_words = chained; // or by what lies at the stack pointer
         return UNWIND_LEFT;
+    }
     return search(cursor, caller);
 }
 

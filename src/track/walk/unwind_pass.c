@@ -101,6 +101,16 @@ static void push_python(struct unwind_pass *pass, const struct unwind_frame *lef
     }
 }
 
+// Whether the caller of a frame of the machine's follows from words of the thread's own stack.
+static uint16_t words_flags(const struct unwind_pass *pass, const struct unwind_frame *left,
+                            const struct unwind_frame *caller)
+{
+    if (!caller || !(left->flags & FRAME_BY_WORDS) ||
+        !unwind_pass_in_bounds(&pass->walker->stack, left->ra_slot))
+        return 0;
+    return pass->cursor.generated.interpreted ? WALK_BY_WORDS | WALK_INTERPRETED : WALK_BY_WORDS;
+}
+
 // Notes the methods that a frame of a Java virtual machine stands for, from those that were inlined
 // outwards. The first of them has called what was noted last. False: it has none.
 static bool push_java(struct unwind_pass *pass, const struct unwind_frame *left,
@@ -110,6 +120,7 @@ static bool push_java(struct unwind_pass *pass, const struct unwind_frame *left,
     struct java_frames frames = java_frames(&pass->cursor);
     struct runtime_frame java;
     bool any = false;
+    const uint16_t by_words = words_flags(pass, left, caller);
     if (!pass->guessed) // the youngest
         runtime_spots_begin();
     if (pass->low == walker->capacity)
@@ -126,7 +137,9 @@ static bool push_java(struct unwind_pass *pass, const struct unwind_frame *left,
             .ra = caller ? caller->pc : 0,
             .site = caller ? site_of(caller) : 0,
             .function = java.function,
-            .bp = left->bp,
+            .bp = by_words & WALK_INTERPRETED ? java_interpreted_words(left->cfa) : left->bp,
+            .flags = by_words,
+            .fp_offset = left->fp_offset,
         };
     }
     if (any && left->flags & FRAME_GUESSED)
@@ -256,12 +269,16 @@ static void drop_unsure(struct unwind_pass *pass)
 }
 
 // The caller of a frame of the list, whose callee is still there, is the same as before: the words
-// that lead to it are unchanged.
+// that lead to it are unchanged. Methods that are inlined into one another have one frame.
 static bool is_unchanged(const struct walk_frame *frame, const struct walk_frame *callee)
 {
     const stack_word *cfa = (const stack_word *)(frame->slot + sizeof(uintptr_t));
-    return frame->flags & WALK_BY_WORDS && frame->slot > callee->slot && cfa[-1] == frame->ra &&
-           (!frame->fp_offset || cfa[frame->fp_offset] == frame->bp);
+    if (!(frame->flags & WALK_BY_WORDS) || frame->slot < callee->slot || cfa[-1] != frame->ra)
+        return false;
+    if (UNLIKELY(frame->flags & WALK_INTERPRETED))
+        return (uintptr_t)(cfa - JAVA_INTERPRETED_WORDS) > callee->slot &&
+               java_interpreted_words((uintptr_t)cfa) == frame->bp;
+    return !frame->fp_offset || cfa[frame->fp_offset] == frame->bp;
 }
 
 // The frame walked last called from where one of the last sample's did, and the way from there is
@@ -269,7 +286,8 @@ static bool is_unchanged(const struct walk_frame *frame, const struct walk_frame
 static bool join(struct unwind_pass *pass)
 {
     const struct walker *walker = pass->walker;
-    const struct walk_frame *list = walker->frames, *fresh = &list[pass->low];
+    const struct walk_frame *list = walker->frames;
+    struct walk_frame *fresh = &walker->frames[pass->low];
     if (pass->low == walker->capacity)
         return false; // all of it was ours
     while (pass->keep && list[pass->keep - 1].slot < fresh->slot)
@@ -277,16 +295,21 @@ static bool join(struct unwind_pass *pass)
     if (!pass->keep)
         return false;
     const struct walk_frame *last = &list[pass->keep - 1];
-    if (!(fresh->flags & WALK_BY_WORDS) || last->slot != fresh->slot || last->ra != fresh->ra ||
-        last->bp != fresh->bp)
+    if (!(fresh->flags & last->flags & WALK_BY_WORDS) || last->slot != fresh->slot ||
+        last->ra != fresh->ra || last->bp != fresh->bp)
         return false;
-    size_t older = --pass->keep;
+    while (pass->keep && list[pass->keep - 1].slot == fresh->slot)
+        pass->keep--;
+    size_t older = pass->keep;
+    const place_t site = list[older].site; // where a method calls, its line
     // The oldest has no caller.
     while (older > 1 && is_unchanged(&list[older - 1], &list[older]))
         older--;
     pass->joined = older == 1 && list[0].slot == 0;
-    if (!pass->joined)
-        pass->keep = older - 1; // beyond what has changed
+    if (pass->joined)
+        fresh->site = site;
+    else
+        pass->keep = older ? older - 1 : 0; // beyond what has changed
     return pass->joined;
 }
 

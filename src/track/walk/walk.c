@@ -543,6 +543,8 @@ void walk_unwinder_asks(uintptr_t pc, const uintptr_t *frame)
     struct program_frame unwinder;
     if (walker && walker->suspended)
         return; // backtrace(), which is known to begin and to end
+    if (!pc && java_is_hotspot(frame[1]))
+        return;
     if (!pc)
         program_unwinder_expect_memory();
     // Where the stub is at work, a handler of the program has interrupted it. Most questions of an

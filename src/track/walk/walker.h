@@ -27,7 +27,7 @@ struct walk_frame {
     uintptr_t ra;   // the (true) return address
     place_t site;   // of ra
     place_t function;
-    uintptr_t bp; // the caller's
+    uintptr_t bp; // the caller's, or what stands for it
     ref_t node;
     uint16_t flags; // WALK_*
     int16_t fp_offset;
@@ -44,6 +44,8 @@ enum {
     WALK_BY_WORDS = 16,
     // Of Python, in the frame of C that is next to it in the list and older.
     WALK_PYTHON = 32,
+    // Of an interpreter of Java, with WALK_BY_WORDS: `bp` stands for more words (java.h).
+    WALK_INTERPRETED = 64,
 };
 
 #define WALK_RESTS 4 // gaps that are remembered
