@@ -70,7 +70,7 @@ class BaseTest(LiveTest):
         self.assertEqual(shown, expected)
         self.assertIn("grown", page.evaluate("document.querySelector('.view:not([hidden])').textContent"))
         text = Run([CAIRN, "diff", "--metric", metric, "--width", "0", self.paths["old"], self.paths["new"]], env={**os.environ, "LC_ALL": "C.UTF-8"}).text
-        self.assertEqual(page.evaluate("document.querySelector('.sentence').textContent").split(), text.split("\n\n")[0].split())
+        self.assertEqual(page.evaluate("document.querySelector('.view:not([hidden]) .sentence').textContent").split(), text.split("\n\n")[0].split())
         self.assertEqual(page.complaints(), [])
 
     def colour(self, page, name):
