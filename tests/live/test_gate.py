@@ -43,6 +43,17 @@ class Gate(LiveTest):
         self.gate(base, "new.out", "--above", "99.9", status=1)
         self.assertEqual(self.gate("new.out", base).text, "no path exceeds new.out\n")
 
+    @installed("gcc")
+    def test_address_space(self):
+        """The call that maps more is another one if there was less room before it: no cost of that call."""
+        source = self.file("map.c", "#include <stdlib.h>\n#include <sys/mman.h>\n"
+                                    "__attribute__((noipa)) void first(int n) { mmap(0, n ? 1 << 20 : 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }\n"
+                                    "int main(int count, char **words) { (void)words; first(count > 1); return 0; }\n")
+        self.assertEqual(Run(["gcc", "-O1", "-o", self.file("map"), source]).status, 0)
+        base = self.base([self.file("map")], "-e", "alloc")
+        self.gate(base, "-o", "new.out", "--", self.file("map"), "more")
+        self.gate(base, "new.out", "--metric", "mapped", status=1)
+
     @installed("perl")
     def test_allocations(self):
         """Bytes and blocks are exact, in a real program too."""
@@ -103,6 +114,8 @@ class Gate(LiveTest):
 
     def test_the_command_is_left_alone(self):
         """Its output is its own; one that fails is no new version."""
+        os.environ["PYTHONHASHSEED"] = "0"
+        self.addCleanup(os.environ.pop, "PYTHONHASHSEED")
         base = self.base(["python3", "-c", ECHO, "0"], "-e", "alloc")
         run = self.gate(base, "--above", "100000", "--", "python3", "-c", ECHO, "0")
         self.assertEqual(run.text, "out\n")

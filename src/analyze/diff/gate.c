@@ -132,8 +132,8 @@ const char *gate_limit_unknown(const struct diff *diff, const struct gate_limit 
 
 bool gate_judges(const struct diff *diff, unsigned metric)
 {
-    static const char *const left_out[] = {"freed", "frees",       "live",    "live-blocks",
-                                           "peak",  "peak-blocks", "unmapped"};
+    static const char *const left_out[] = {"freed", "frees",       "live",   "live-blocks",
+                                           "peak",  "peak-blocks", "mapped", "unmapped"};
     for (unsigned i = 0; i < sizeof left_out / sizeof *left_out; i++)
         if (strcmp(diff->metrics[metric].name, left_out[i]) == 0)
             return false;

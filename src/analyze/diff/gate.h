@@ -35,7 +35,8 @@ double gate_limit_value(const struct diff *diff, const struct gate_limit *limit,
 const char *gate_limit_unknown(const struct diff *diff, const struct gate_limit *limit);
 
 // Whether a metric is judged where none is asked for: costs and calls, but not what is left of
-// memory at the end, or was at its peak.
+// memory at the end, or was at its peak, nor address space: an allocator maps it at the one call
+// that finds no room, which one block less elsewhere makes another one.
 bool gate_judges(const struct diff *diff, unsigned metric);
 
 // Whether a row exceeds the base by more than so many per cent.
