@@ -44,6 +44,26 @@ class Gate(LiveTest):
         self.assertEqual(self.gate("new.out", base).text, "no path exceeds new.out\n")
 
     @installed("gcc")
+    def test_a_base_that_lost_its_names(self):
+        """After a build in place, the base has no names: that is said before what seems new."""
+        source = self.file("grow.c", "#include <stdlib.h>\nvoid *volatile kept;\n__attribute__((noipa)) void grow(int n) { while (n--) kept = malloc(9); }\n"
+                                     "int main(void) { grow(N); return 0; }\n")
+        build = ["gcc", "-g", "-O1", "-o", self.file("grow"), source]
+        self.assertEqual(Run([*build, "-DN=5"]).status, 0)
+        base = self.base([self.file("grow")], "-e", "alloc")
+        kept = self.file("kept.out")
+        self.assertEqual(Run([CAIRN, "export", "-f", "cairn", "-o", kept, base]).status, 0)
+        self.assertEqual(Run([*build, "-DN=6"]).status, 0)
+        run = self.gate(base, "-o", "new.out", "--", self.file("grow"), status=1)
+        self.assertRegex(" ".join(run.words.split()), rf"^Note: {re.escape(base)}: {re.escape(self.file('grow'))} has changed since the recording")
+        self.assertEqual(len(json.loads(self.gate(base, "new.out", "--json", status=1).text)["notes"]), 1)
+        self.assertTrue(Run([CAIRN, "diff", base, self.file("new.out")]).text.startswith("Note: "))
+        run = self.gate(kept, "new.out", status=1)
+        self.assertNotIn("Note", run.text)
+        self.assertIn("grow", run.text)
+        self.assertEqual(json.loads(self.gate(kept, "new.out", "--json", status=1).text)["notes"], [])
+
+    @installed("gcc")
     def test_address_space(self):
         """The call that maps more is another one if there was less room before it: no cost of that call."""
         source = self.file("map.c", "#include <stdlib.h>\n#include <sys/mman.h>\n"

@@ -92,7 +92,7 @@ const char *diff_problem(const struct diff *diff, unsigned run, unsigned *at)
     return NULL;
 }
 
-static void put_problems(struct json *json, const struct diff *diff)
+void diff_problems_json(struct json *json, const struct diff *diff)
 {
     const char *problem;
     json_key(json, "notes");
@@ -135,7 +135,7 @@ void diff_print_json(FILE *out, const struct diff_shown *shown)
     json_put_real(&json, "confidence", shown->confidence);
     json_put_unsigned(&json, "rows_judged", rows->tests);
     json_put_real(&json, "spread", rows->spread);
-    put_problems(&json, diff);
+    diff_problems_json(&json, diff);
     json_key(&json, "rows");
     json_spread_array(&json);
     for (size_t i = 0; i < rows->count; i++) {

@@ -25,6 +25,9 @@ void diff_row_json(struct json *json, const struct diff_shown *shown, const stru
 // The next note about a file of a run that has no names, NULL after the last; *at is 0 at first. A
 // file that has changed since has none, and its functions seem gone.
 const char *diff_problem(const struct diff *diff, unsigned run, unsigned *at);
+// All of them, each once, for people. Returns whether there was any.
+bool diff_print_problems(FILE *out, const struct text_style *style, const struct diff *diff);
+void diff_problems_json(struct json *json, const struct diff *diff); // the member "notes"
 
 // The names on the path to a context, start-up code left out, in at most `width` columns (0: any):
 // "main → parse → lookup". To be freed.

@@ -369,12 +369,12 @@ static bool is_repeated(const struct diff *diff, unsigned run, const char *probl
     return false;
 }
 
-static void put_problems(const struct printing *printing)
+bool diff_print_problems(FILE *out, const struct text_style *style, const struct diff *diff)
 {
-    const struct diff *diff = printing->shown->diff;
     const char *problem;
-    struct text_style style = *printing->style;
-    style.width = style.width ? style.width : WRAP_USUAL_WIDTH;
+    bool any = false;
+    struct text_style wrapped = *style;
+    wrapped.width = wrapped.width ? wrapped.width : WRAP_USUAL_WIDTH;
     for (unsigned r = 0; r < diff->run_count; r++)
         for (unsigned at = 0; (problem = diff_problem(diff, r, &at));) {
             char *line = NULL;
@@ -382,16 +382,20 @@ static void put_problems(const struct printing *printing)
                 continue;
             if (asprintf(&line, "Note: %s: %s", diff->runs[r].path, problem) < 0)
                 memory_checked(NULL);
-            wrap_print(printing->out, &style, TEXT_WARM, line, 0);
+            wrap_print(out, &wrapped, TEXT_WARM, line, 0);
             free(line);
+            any = true;
         }
+    return any;
 }
 
 void diff_print(FILE *out, const struct text_style *style, const struct diff_shown *shown)
 {
     const struct printing printing = {.out = out, .style = style, .shown = shown};
+    // Functions without a name seem gone or new: that comes before what the rest says of them.
+    if (diff_print_problems(out, style, shown->diff))
+        putc('\n', out);
     put_sentence(&printing);
     put_table(&printing);
     put_foot(&printing);
-    put_problems(&printing);
 }

@@ -270,6 +270,8 @@ static void judge(struct gating *gating)
         json_put_string(gating->json, "base", arguments->base);
         json_key(gating->json, "rows");
         json_spread_array(gating->json);
+    } else {
+        diff_print_problems(gating->out, &gating->style, diff);
     }
     for (unsigned m = 0; m < diff->compared; m++)
         if (arguments->metric ? m == chosen : gate_judges(diff, m))
@@ -283,6 +285,7 @@ static void judge(struct gating *gating)
         judge_limit(gating, &arguments->limits[i], gate_limit_metric(diff, &arguments->limits[i]));
     if (gating->json) {
         json_end_array(gating->json);
+        diff_problems_json(gating->json, diff);
         json_put_bool(gating->json, "ok", gating->exceeding == 0);
         json_end_object(gating->json);
     } else if (gating->exceeding == 0) {
