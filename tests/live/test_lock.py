@@ -2,9 +2,15 @@
 # SPDX-License-Identifier: MIT
 """`-e lock`: waits for locks and threads, by context; who held the lock; and nothing else changes."""
 
+import glob
 import os
+import re
 import shutil
+import signal
+import socket
+import subprocess
 import tempfile
+import time
 import unittest
 
 from support import CAIRN, LiveTest, Profile, Run, installed, program, shares
@@ -198,6 +204,80 @@ class Views(LockTest):
         self.assertEqual(sums["delay"], profile.info["lock"]["wait_ns"])
         self.assertEqual(sums["contentions"], profile.info["lock"]["contended"])
         self.assertGreater(sums["contentions"], 0)
+
+
+class Servers(LockTest):
+    """The most contended lock of a server that nobody here wrote, and who holds it."""
+
+    CLIENTS = 50
+
+    def connect(self, path):
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(60)
+        connection.connect(path)
+        self.addCleanup(connection.close)
+        return connection
+
+    def ask(self, connections, *requests):
+        """Sends all before it waits for an answer."""
+        for connection in connections:
+            connection.sendall("\r\n".join([*requests, ""]).encode())
+        return b"".join(connection.recv(1 << 16) for connection in connections).decode()
+
+    def states(self, pid, name):
+        """Of threads of that name, as ps shows them."""
+        found = []
+        for status in glob.glob(f"/proc/{pid}/task/*/stat"):
+            with open(status, encoding="ascii") as file:
+                found += re.findall(rf"\({name}\w+\) (\w)", file.read())
+        return "".join(found)
+
+    def pairs(self, profile):
+        """Functions of waiters and of holders: how long, how often."""
+        report = profile.report("--view", "blame", "--min", "0", "--no-inlines")
+        parents = {node["id"]: node for node in report["nodes"]}
+        found = []
+        for node in report["nodes"]:
+            path, at = [], node
+            while at:
+                path.insert(0, at["function"])
+                at = parents.get(at["parent"])
+            if node["self"][1]:
+                between = path.index("(held by)")
+                found.append((node["self"][0], node["self"][1], path[:between], path[between:]))
+        return sorted(found, reverse=True)
+
+    @installed("redis-server")
+    def test_redis(self):
+        """A thread for I/O waits for a mutex of its own, which the main thread holds while it needs no help."""
+        path = os.path.join(self.folder, "socket")
+        server = subprocess.Popen(
+            [CAIRN, "record", "-q", "-e", "lock", "-o", self.path, "--", "redis-server", "--port", "0",
+             "--unixsocket", path, "--save", "", "--dir", self.folder, "--io-threads", "4",
+             "--io-threads-do-reads", "yes"], stdout=subprocess.DEVNULL, start_new_session=True)
+        self.addCleanup(server.wait)
+        self.addCleanup(lambda: server.poll() is None and os.killpg(server.pid, signal.SIGKILL))
+        while not os.path.exists(path):
+            self.assertIsNone(server.poll(), "the server has ended")
+            time.sleep(0.01)
+        clients = [self.connect(path) for _ in range(self.CLIENTS)]
+        pid = re.search(r"process_id:(\d+)", self.ask(clients[:1], "INFO server"))[1]
+        while self.states(pid, "io_thd_") != "SSS":
+            time.sleep(0.01)
+        while "io_threads_active:1" not in self.ask(clients, "INFO server"):
+            pass
+        self.assertEqual(self.ask(clients, "PING"), "+PONG\r\n" * self.CLIENTS)
+        clients[0].sendall(b"SHUTDOWN NOSAVE\r\n")
+        self.assertEqual(server.wait(), 0)
+
+        pairs = self.pairs(Profile(self.path))
+        self.assertIn("IOThreadMain", pairs[0][2])
+        self.assertTrue({"initThreadedIO", "stopThreadedIO"} & set(pairs[0][3]), pairs[0])
+        # A wait of each of the three threads, at least, and no other holder.
+        waits = [pair for pair in pairs if "IOThreadMain" in pair[2]]
+        self.assertGreaterEqual(sum(times for _, times, _, _ in waits), 3)
+        for _, _, _, holder in waits:
+            self.assertTrue({"initThreadedIO", "stopThreadedIO"} & set(holder), holder)
 
 
 class RealPrograms(LockTest):
