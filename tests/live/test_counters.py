@@ -57,6 +57,7 @@ class CountersTest(unittest.TestCase):
         self.assertEqual(run.returncode, 2)
         self.assertRegex(run.stderr, f"cannot {verb} {event} here: .*perf_event_paranoid")
         self.assertEqual(run.stderr.count("\n"), 1)
+        return run.stderr
 
 
 class Sums(CountersTest):

@@ -77,7 +77,7 @@ class Refused(CountersTest):
 
     @unittest.skipUnless(os.geteuid() == 0, "takes two users")
     def test_rights(self):
-        self.check_rights("offcpu", "record")
+        self.assertIn("use -e lock -e io", self.check_rights("offcpu", "record"))
 
     def test_listed(self):
         text = Run([CAIRN, "list"]).text

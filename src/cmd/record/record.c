@@ -87,8 +87,9 @@ static int check_sources(struct record_options *options)
     if (status)
         return status;
     if (record_has(options, LIVE_EVENT_OFFCPU) && restriction_of(LIVE_EVENT_OFFCPU, &why)) {
-        complain("cannot record offcpu here: %s; %s%sor use -e cpu", why.reason, why.remedy,
-                 *why.remedy ? ", " : "");
+        // Timers of real time tell of waits, too, but they would interrupt system calls.
+        complain("cannot record offcpu here: %s; %s%sor use -e lock -e io, which see waits in libc",
+                 why.reason, why.remedy, *why.remedy ? ", " : "");
         return STATUS_MISUSE;
     }
     if (!event_of(options->event)->by_clock)
