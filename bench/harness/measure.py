@@ -6,6 +6,7 @@ import ctypes
 import dataclasses
 import hashlib
 import os
+import random
 import shutil
 import signal
 import statistics
@@ -143,6 +144,18 @@ def run_together(commands, work, apart=False, spread_out=False, limit=None, dige
             name = running.pop(pid)
             done[name] = _finish(raw, usage, began, *paths[name], digest=digest)
     return done
+
+
+def rounds_together(place, tools, argv, env, rounds, seed):
+    """All tools at once, in another order each round: what each did, and its profile, by names; the first is `native`."""
+    order = random.Random(seed)
+    for _ in range(rounds):
+        outputs = {tool.name: place.profile(tool.name) for tool in tools}
+        commands = {}
+        for tool in order.sample(tools, len(tools)):
+            command, more = tool.command(argv, outputs[tool.name])
+            commands[tool.name] = (command, dict(env, **more), os.devnull)
+        yield run_together(commands, place.work), outputs
 
 
 def _busy():

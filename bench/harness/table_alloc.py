@@ -3,11 +3,10 @@
 
 import glob
 import os
-import random
 import re
 
 from . import profilers, workloads
-from .measure import median, run, run_together, spread
+from .measure import median, rounds_together, run, spread
 
 BAR = 0.2  # of heaptrack's overhead
 SAMPLED_BAR = 0.03  # of native, for each million blocks a second
@@ -76,15 +75,8 @@ def _programs(place):
 
 def _rounds(place, tools, argv, env, rounds, seed):
     """All tools at once, taking turns."""
-    order = random.Random(seed)
     times, facts = {tool.name: [] for tool in tools}, {}
-    for _ in range(rounds):
-        outputs = {tool.name: place.profile(tool.name) for tool in tools}
-        commands = {}
-        for tool in order.sample(tools, len(tools)):
-            command, more = tool.command(argv, outputs[tool.name])
-            commands[tool.name] = (command, dict(env, **more), os.devnull)
-        results = run_together(commands, place.work)
+    for results, outputs in rounds_together(place, tools, argv, env, rounds, seed):
         native = results["native"]
         for tool in tools:
             result, output = results[tool.name], outputs[tool.name]
