@@ -17,15 +17,17 @@ struct merge_arguments {
     char **paths;
     size_t count;
     enum merge_processes processes;
-    bool quiet, json;
+    bool sums, quiet, json;
 };
 
-enum { OPTION_APART = 256, OPTION_JSON };
+enum { OPTION_APART = 256, OPTION_NO_SPREAD, OPTION_JSON };
 
 static const struct option_row rows[] = {
     OPTION_TITLE("Options"),
     {'o', "output", "FILE", "Where to write; may be one of the profiles."},
     {OPTION_APART, "apart", NULL, "Keep the trees of every process and thread apart."},
+    {OPTION_NO_SPREAD, "no-spread", NULL,
+     "Keep sums alone, without what each profile has of them ('report --spread')."},
     {OPTION_JSON, "json", NULL, "Print what was merged as JSON, on stdout."},
     {'q', "quiet", NULL, "Print nothing but errors."},
     OPTION_TABLE_END,
@@ -41,6 +43,9 @@ static int parse(int argc, char **argv, struct merge_arguments *arguments)
             break;
         case OPTION_APART:
             arguments->processes = MERGE_APART;
+            break;
+        case OPTION_NO_SPREAD:
+            arguments->sums = true;
             break;
         case OPTION_JSON:
             arguments->json = true;
@@ -130,8 +135,10 @@ static int write_merged(const struct merge_arguments *arguments, const struct pr
 static int merge(const struct merge_arguments *arguments)
 {
     struct merge_reading reading = {.paths = arguments->paths};
-    const struct merge_source source = {
-        .count = arguments->count, .get = read_profile, .context = &reading};
+    const struct merge_source source = {.count = arguments->count,
+                                        .get = read_profile,
+                                        .context = &reading,
+                                        .names = arguments->sums ? NULL : arguments->paths};
     char *error = NULL;
     struct profile *merged = profile_merge(&source, arguments->processes, &error);
     profile_free(reading.profile);
@@ -160,7 +167,8 @@ static const char help[] =
     "\n"
     "    cairn merge -o all.out rank-*.out            all ranks of a parallel run\n"
     "    cairn merge -o both.out time.out calls.out   cost per call, on every path\n"
-    "    cairn report both.out\n";
+    "    cairn report both.out\n"
+    "    cairn report all.out --spread                how even the ranks are\n";
 
 static const char notes[] =
     "\n"

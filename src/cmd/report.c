@@ -27,6 +27,7 @@ enum {
     OPTION_NO_SITES,
     OPTION_LINES,
     OPTION_SORT,
+    OPTION_SPREAD,
     OPTION_PHASE,
     OPTION_FOLD_RECURSION,
     OPTION_NO_FOLD,
@@ -49,6 +50,9 @@ static const struct option_row rows[] = {
      "less cpu, if both were recorded."},
     {OPTION_SORT, "sort", "total|self",
      "Order by the cost with all callees, or by a function's own."},
+    {OPTION_SPREAD, "spread", NULL,
+     "Of a merged profile: the least, mean and most of each row's total in one of the profiles, "
+     "and the imbalance."},
     {OPTION_LINES, "lines", NULL, "Below each function of a tree, the lines of its own cost."},
     {OPTION_SITES, "sites", NULL, "Keep calls from different lines apart (default in JSON)."},
     {OPTION_NO_SITES, "no-sites", NULL, "Merge calls from different lines (default)."},
@@ -227,6 +231,9 @@ static int set_option(int option, const char *text, void *to)
     case OPTION_NO_SITES:
         arguments->sites = SITES_NO;
         return 0;
+    case OPTION_SPREAD:
+        report->spread = true;
+        return 0;
     case OPTION_LINES:
         report->build.lines = true;
         return 0;
@@ -274,6 +281,8 @@ static int parse(int argc, char **argv, struct report_arguments *arguments)
         return status;
     if (arguments->by_given && arguments->report.view != VIEW_FLAT)
         arguments->report.view = VIEW_FLAT; // --by says what kind of list
+    if (arguments->timeline && arguments->report.spread)
+        return misuse(&command_report, "report: --spread: merged profiles have no timeline");
     if (arguments->by_given && arguments->report.by == FLAT_THREAD &&
         arguments->report.build.across_threads)
         return misuse(&command_report,
@@ -407,6 +416,7 @@ static const char help[] =
     "    cairn report --view callers --focus '^malloc$'   who called malloc\n"
     "    cairn report --by function              a list; also line, module, thread\n"
     "    cairn report --view processes           processes, each under its parent\n"
+    "    cairn report --spread                   how even ranks are (cairn merge)\n"
     "    cairn report --across-threads           threads below their creators\n"
     "    cairn report --metric wall,cpu,waiting  several metrics side by side\n"
     "    cairn report --focus parse              from 'parse' down, whoever called it\n"

@@ -121,6 +121,11 @@ void profile_free(struct profile *profile)
     free(profile->trees);
     free(profile->creations);
     free(profile->blames);
+    for (uint32_t i = 0; i < profile->rank_count; i++) {
+        free(profile->ranks[i].name);
+        free(profile->ranks[i].costs);
+    }
+    free(profile->ranks);
     for (unsigned i = 0; i < profile->note_count; i++)
         free(profile->notes[i]);
     free(profile->notes);

@@ -277,6 +277,14 @@ struct profile_blame {
     uint64_t ns, waits;
 };
 
+// One of the profiles that were merged: a rank of a parallel job, a machine, or a run.
+struct profile_rank {
+    char *name;       // its file
+    uint64_t metrics; // a bit for each that it has
+    uint8_t *costs;   // of statements: profile/ranks.h reads them
+    size_t bytes;
+};
+
 // The cost of sampling beside the handlers, on the machine of the recording. All 0: not measured.
 struct profile_overhead {
     uint64_t tick_ns;   // the interrupt and the signal of a sample
@@ -329,6 +337,8 @@ struct profile {
     struct profile_blame *blames;
     unsigned blame_count;
     struct profile_timeline timeline;
+    uint32_t rank_count; // of a merged profile
+    struct profile_rank *ranks;
     unsigned metric_count;
     struct profile_metric *metrics;
     unsigned module_count;

@@ -458,6 +458,50 @@ static bool take_blame(struct loader *loader, struct cursor *cursor)
     return true;
 }
 
+// A rank, made if a gap can be explained by what was lost.
+static struct profile_rank *known_rank(struct loader *loader, uint32_t index)
+{
+    struct profile *profile = loader->profile;
+    if (index < profile->rank_count)
+        return &profile->ranks[index];
+    if (!loader_may_fill(loader, index - profile->rank_count, 1) ||
+        !loader_grow(loader, &profile->ranks, profile->rank_count, (size_t)index + 1,
+                     sizeof *profile->ranks))
+        return NULL;
+    profile->rank_count = index + 1;
+    return &profile->ranks[index];
+}
+
+// If a part before was lost, the rest cannot be told apart.
+static bool take_rank_costs(struct loader *loader, struct cursor *cursor, struct profile_rank *rank)
+{
+    const uint64_t offset = cursor_varint(cursor), size = cursor_varint(cursor);
+    const uint8_t *bytes = cursor->failed ? NULL : cursor_bytes(cursor, size);
+    if (!bytes || offset != rank->bytes ||
+        !loader_grow(loader, &rank->costs, rank->bytes, rank->bytes + size, 1))
+        return false;
+    if (size)
+        memcpy(rank->costs + rank->bytes, bytes, size);
+    rank->bytes += size;
+    return true;
+}
+
+static bool take_rank(struct loader *loader, struct cursor *cursor)
+{
+    const uint64_t kind = cursor_varint(cursor);
+    const uint32_t index = cursor_varint32(cursor);
+    struct profile_rank *rank =
+        cursor->failed || kind > RANK_COSTS ? NULL : known_rank(loader, index);
+    if (!rank)
+        return false;
+    if (kind == RANK_COSTS)
+        return take_rank_costs(loader, cursor, rank);
+    if (!loader_take_text(loader, cursor, &rank->name))
+        return false;
+    rank->metrics = cursor_varint(cursor);
+    return !cursor->failed;
+}
+
 bool loader_take(struct loader *loader, struct chunk *chunk)
 {
     static bool (*const takers[CHUNK_TYPES])(struct loader *, struct cursor *) = {
@@ -471,7 +515,7 @@ bool loader_take(struct loader *loader, struct chunk *chunk)
         [CHUNK_CONTEXTS] = contexts_take,  [CHUNK_KERNEL] = take_kernel,
         [CHUNK_NAMES] = take_name,         [CHUNK_CREATIONS] = creations_take,
         [CHUNK_TIMELINE] = timeline_take,  [CHUNK_PLACES] = place_names_take,
-        [CHUNK_BLAMES] = take_blame,
+        [CHUNK_BLAMES] = take_blame,       [CHUNK_RANKS] = take_rank,
     };
     if (chunk->type >= CHUNK_TYPES || !takers[chunk->type])
         return true;

@@ -132,6 +132,8 @@ static void fill_gaps(struct loader *loader)
             profile->processes[process->merged_into].merged_into != PROFILE_NOT_MERGED)
             process->merged_into = PROFILE_NOT_MERGED;
     }
+    for (uint32_t i = 0; i < profile->rank_count; i++)
+        fill_text(loader, &profile->ranks[i].name, "");
     fill_modules(loader);
     fill_trees(loader);
     creations_check(profile);

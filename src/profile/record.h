@@ -17,6 +17,9 @@ enum {
 // Kinds of records about the kernel.
 enum { KERNEL_STATE, KERNEL_FUNCTION };
 
+// Kinds of records about ranks.
+enum { RANK_NAME, RANK_COSTS };
+
 // samples .. purged, the state of a hot tree, waits .. hook_ns; without the verdicts
 enum { STATS_SUMS = 17 };
 

@@ -7,7 +7,10 @@
 #include "profile/timeline_records.h"
 #include <string.h>
 
-enum { LARGE_PAYLOAD = 1 << 20 };
+enum {
+    LARGE_PAYLOAD = 1 << 20,
+    RANK_PART = 1 << 19, // of the costs of a rank, in one record
+};
 
 void batch_free(struct batch *batch)
 {
@@ -24,8 +27,8 @@ void batch_flush(struct batch *batch)
         CHUNK_SESSION,  CHUNK_MODULES,   CHUNK_PROCESSES, CHUNK_TREES,       CHUNK_PHASES,
         CHUNK_NAMES,    CHUNK_CREATIONS, CHUNK_ANEW,      CHUNK_NODES,       CHUNK_VALUES,
         CHUNK_NOTES,    CHUNK_RUNS,      CHUNK_ENCODINGS, CHUNK_ALLOCATIONS, CHUNK_CONTEXTS,
-        CHUNK_OVERHEAD, CHUNK_KERNEL,    CHUNK_TIMELINE,  CHUNK_BLAMES,      CHUNK_PLACES,
-        CHUNK_STATE,
+        CHUNK_OVERHEAD, CHUNK_KERNEL,    CHUNK_TIMELINE,  CHUNK_BLAMES,      CHUNK_RANKS,
+        CHUNK_PLACES,   CHUNK_STATE,
     };
     _Static_assert(sizeof order == CHUNK_TYPES - 1, "every type but the filler has its turn");
     for (unsigned i = 0; i < sizeof order; i++) {
@@ -355,6 +358,23 @@ void write_blame(struct batch *batch, const struct profile_blame *blame)
     bytes_put_varint(out, blame->waits);
 }
 
+static void write_rank(struct batch *batch, uint32_t index, const struct profile_rank *rank)
+{
+    struct bytes *out = &batch->payload[CHUNK_RANKS];
+    bytes_put_varint(out, RANK_NAME);
+    bytes_put_varint(out, index);
+    put_text(out, rank->name);
+    bytes_put_varint(out, rank->metrics);
+    for (size_t done = 0, part; done < rank->bytes; done += part) {
+        part = rank->bytes - done < RANK_PART ? rank->bytes - done : RANK_PART;
+        bytes_put_varint(out, RANK_COSTS);
+        bytes_put_varint(out, index);
+        bytes_put_varint(out, done);
+        bytes_put_string(out, (const char *)rank->costs + done, part);
+        batch_flush_large(batch);
+    }
+}
+
 void write_profile(struct batch *batch, const struct profile *profile)
 {
     batch->level = level_for(profile);
@@ -380,6 +400,8 @@ void write_profile(struct batch *batch, const struct profile *profile)
     }
     for (unsigned i = 0; i < profile->blame_count; i++)
         write_blame(batch, &profile->blames[i]);
+    for (uint32_t i = 0; i < profile->rank_count; i++)
+        write_rank(batch, i, &profile->ranks[i]);
     timeline_put_start(batch, &profile->timeline);
     for (unsigned i = 0; i < profile->tree_count; i++)
         timeline_put_tree(batch, i, &profile->trees[i]);

@@ -6,6 +6,7 @@
 #include "profile/merge/fold.h"
 #include "profile/queries/time_range.h"
 #include "profile/queries/totals.h"
+#include "profile/ranks.h"
 #include "profile/reader.h"
 #include "profile/timeline.h"
 #include "profile/write_records.h"
@@ -68,6 +69,21 @@ static void check_creations(const struct profile *profile)
 
 static volatile uint64_t sum; // of what is read: so that the compiler leaves nothing out
 
+static uint64_t check_ranks(const struct profile *profile)
+{
+    uint64_t costs = 0;
+    for (uint32_t i = 0; i < profile->rank_count; i++) {
+        struct rank_cursor cursor;
+        check(profile->ranks[i].name != NULL);
+        rank_cursor_start(&cursor, profile, i);
+        for (const struct rank_cost *cost; (cost = rank_cursor_next(&cursor));) {
+            check(cost->node < profile->trees[cost->tree].count);
+            costs += cost->value;
+        }
+    }
+    return costs;
+}
+
 static void check_profile(const struct profile *profile)
 {
     check(profile->command && profile->tracker && profile->tree_kind);
@@ -93,6 +109,7 @@ static void check_profile(const struct profile *profile)
         check_tree(profile, &profile->trees[i]);
     for (unsigned i = 0; i < profile->tree_count; i++)
         sum += check_charges(profile, &profile->trees[i]);
+    sum += check_ranks(profile);
     for (unsigned i = 0; i < profile->note_count; i++)
         check(profile->notes[i] != NULL);
 }
@@ -106,7 +123,8 @@ static void check_merge(const struct profile *profile)
     for (unsigned i = 0; i < 3; i++) {
         char *why = NULL;
         struct profile *merged = profile_merge(
-            &(struct merge_source){2, merge_from_memory, both[i]}, MERGE_BY_PROGRAM, &why);
+            &(struct merge_source){2, merge_from_memory, both[i], (char *[]){"one", "other"}},
+            MERGE_BY_PROGRAM, &why);
         check(merged ? !why : why != NULL);
         if (merged)
             check_profile(merged);

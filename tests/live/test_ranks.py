@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Parallel jobs: each rank writes a profile of its own, and all of them make one."""
 
+import json
 import os
 import re
 import socket
 import unittest
 
-from support import CAIRN, LiveTest, Profile, Run, installed
+from support import CAIRN, LiveTest, Profile, Run, installed, shares
 
 RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
 
@@ -66,6 +67,134 @@ class Names(LiveTest):
             self.assertRegex(run.words, rf"\Acairn: record: -o {re.escape(pattern)}: .*{re.escape(says)}.*\n\Z")
 
 
+# Rank N allocates N + 1 blocks, from two lines of one function, and in a recursion N deep. All ranks are even elsewhere.
+ALLOCATING_PROGRAM = """
+#include <stdlib.h>
+__attribute__((noinline)) static void *block(void) { return malloc(1000); }
+__attribute__((noinline)) static void uneven(int rank)
+{
+    block();
+    for (int i = 0; i < rank; i++)
+        block();
+}
+__attribute__((noinline)) static void deep(int rank)
+{
+    block();
+    if (rank)
+        deep(rank - 1);
+    __asm__ volatile("");
+}
+__attribute__((noinline)) static void even(void) { block(); }
+__attribute__((noinline)) static void last(int rank) { if (rank == 2) block(); }
+int main(int argc, char **argv)
+{
+    int rank = atoi(argv[1]);
+    uneven(rank);
+    deep(rank);
+    even();
+    last(rank);
+    return 0;
+}
+"""
+
+
+class Spread(LiveTest):
+    """How the cost of each row is spread over ranks."""
+
+    RANKS = 3
+
+    def setUp(self):
+        super().setUp()
+        with open(self.file("job.c"), "w", encoding="utf-8") as file:
+            file.write(ALLOCATING_PROGRAM)
+        run = Run(["gcc", "-O1", "-g", "-fno-optimize-sibling-calls", "-o", self.file("job"), self.file("job.c")])
+        self.assertEqual(run.status, 0, run.words)
+        self.files = [self.file(f"rank-{rank}.out") for rank in range(self.RANKS)]
+        for rank, path in enumerate(self.files):
+            run = Run([CAIRN, "record", "-q", "-e", "alloc", "-o", path, self.file("job"), str(rank)])
+            self.assertEqual(run.status, 0, run.words)
+
+    def merge(self, name, *files):
+        run = Run([CAIRN, "merge", "-q", "-o", self.file(name), *files])
+        self.assertEqual((run.status, run.words), (0, ""))
+        return self.file(name)
+
+    def report(self, path, *options):
+        run = Run([CAIRN, "report", "--json", *options, path])
+        self.assertEqual(run.status, 0, run.words)
+        return json.loads(run.text)
+
+    @staticmethod
+    def rows(report, value):
+        """By path: the sum over the nodes with that path, which are several only if calls from different lines are apart."""
+        paths, rows = {}, {}
+        for node in report["nodes"]:
+            # The root of a merged profile is named by one of the commands. Rows of modules are no functions.
+            name = None if node.get("kind") == "root" else (node["function"], node["module"], node["line"])
+            paths[node["id"]] = path = paths.get(node["parent"], ()) + (name,)
+            rows.setdefault(path, []).append(value(node))
+        return rows
+
+    def test_it_is_that_of_the_single_profiles_in_all_views(self):
+        merged = self.merge("all.out", *self.files)
+        views = ([], ["--no-sites"], ["--lines"], ["--fold-recursion=yes"], ["--view", "callers", "--min", "0"], ["--view", "flat"],
+                 ["--by", "line"], ["--by", "module"], ["--focus", "deep"], ["--through", "deep", "--without", "uneven"],
+                 ["--ignore", "uneven"], ["--view", "callers", "--focus", "block"])
+        for view in views:
+            with self.subTest(view=view):
+                singles = [self.rows(self.report(path, *view, "--sort", "total"), lambda node: node["total"][0]) for path in self.files]
+                report = self.report(merged, *view, "--sort", "total", "--spread")
+                self.assertEqual(report["ranks"], self.files)
+                spreads = self.rows(report, lambda node: node["spread"])
+                self.assertGreater(len(spreads), 2)
+                for path, spread in spreads.items():
+                    if len(spread) > 1:
+                        continue  # calls from several lines: no single row to compare with
+                    totals = [sum(single.get(path, [0])) for single in singles]
+                    mean = sum(totals) / self.RANKS
+                    self.assertEqual((spread[0]["min"], spread[0]["max"]), (min(totals), max(totals)), path)
+                    self.assertAlmostEqual(spread[0]["mean"], mean, 5)
+                    self.assertAlmostEqual(spread[0]["imbalance"], max(totals) / mean - 1 if mean else 0, 5)
+                    self.assertEqual(spread[0]["max_in"], self.files[totals.index(max(totals))])
+
+    def test_a_known_imbalance(self):
+        report = self.report(self.merge("all.out", *self.files), "--no-sites", "--spread")
+        spread = {node["function"]: node["spread"] for node in report["nodes"]}
+        self.assertEqual([spread["uneven"][part] for part in ("min", "mean", "max", "imbalance")], [1000, 2000, 3000, 0.5])
+        self.assertEqual([spread["even"][part] for part in ("min", "mean", "max", "imbalance")], [1000, 1000, 1000, 0])
+        self.assertEqual([spread["last"][part] for part in ("min", "max", "imbalance")], [0, 1000, 2])
+
+    def test_ranks_of_a_merged_profile_stay(self):
+        once = self.report(self.merge("all.out", *self.files), "--spread")
+        twice = self.report(self.merge("twice.out", self.merge("two.out", *self.files[:2]), self.files[2]), "--spread")
+        self.assertEqual(once, twice)
+
+    def test_more_ranks_than_have_columns_at_a_time(self):
+        merged = self.merge("many.out", *[self.files[number % self.RANKS] for number in range(600)])
+        spread = {node["function"]: node["spread"] for node in self.report(merged, "--no-sites", "--spread")["nodes"]}
+        self.assertEqual([spread["uneven"][part] for part in ("min", "mean", "max", "imbalance")], [1000, 2000, 3000, 0.5])
+
+    def test_the_text_fits_a_terminal(self):
+        run = Run([CAIRN, "report", "--spread", "--width", "80", self.merge("all.out", *self.files)])
+        self.assertEqual(run.status, 0)
+        head, = [line.split() for line in run.text.splitlines() if "imbalance  " in line]
+        self.assertEqual(head, ["total", "min", "mean", "max", "imbalance", "function"])
+        row, = [line.split() for line in run.text.splitlines() if "uneven" in line]
+        self.assertEqual(row[2:9], ["1.00", "kB", "2.00", "kB", "3.00", "kB", "50.0"], run.text)
+        self.assertLessEqual(max(map(len, run.text.splitlines())), 80)
+        self.assertRegex(" ".join(run.text.split()), r"rank-2\.out has the most of all: ")
+
+    def test_what_has_none(self):
+        merged = self.merge("all.out", *self.files)
+        sums = Run([CAIRN, "merge", "-q", "--no-spread", "-o", self.file("sums.out"), *self.files])
+        self.assertEqual(sums.status, 0)
+        for path, options, says in ((self.files[0], (), "no profile of several"), (self.file("sums.out"), (), "no profile of several"),
+                                    (merged, ("--view", "processes"), "processes and locks have not"), (merged, ("--phi", "0.1"), "hot trees")):
+            run = Run([CAIRN, "report", "--spread", *options, path])
+            self.assertEqual((run.status, run.text), (2, ""))
+            self.assertRegex(run.words, rf"\Acairn: report: --spread: .*{says}.*\n\Z")
+
+
 class Jobs(LiveTest):
     """Real ones, with each MPI that Debian has."""
 
@@ -84,7 +213,18 @@ class Jobs(LiveTest):
         # Each works more than the one before, by about as much as that.
         self.assertEqual(work, sorted(work))
         self.assertGreater(work[-1], 1.5 * work[0])
+        self.check_spread([profile.path for profile in profiles])
         return profiles
+
+    def check_spread(self, files):
+        """Work of 1, 2 and 3: the most exceeds the mean by half."""
+        merged = self.file("all.out")
+        self.assertEqual(Run([CAIRN, "merge", "-q", "-o", merged, *files]).status, 0)
+        nodes = json.loads(Run([CAIRN, "report", "--json", "--no-sites", "--spread", merged]).text)["nodes"]
+        spread, = [node["spread"] for node in nodes if node["function"] == "work"]
+        self.assertEqual(spread["max_in"], files[-1])
+        with shares():
+            self.assertAlmostEqual(spread["imbalance"], 0.5, delta=0.1)
 
     @installed("mpicc.openmpi", "mpirun.openmpi")
     def test_open_mpi(self):

@@ -6,6 +6,7 @@
 
 #include "make_profile.h"
 #include "merge_from_memory.h"
+#include "profile/merge/rank_costs.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,8 +21,8 @@ static inline struct profile *merge(size_t count, struct profile **profiles,
                                     enum merge_processes how)
 {
     char *error = NULL;
-    struct profile *merged =
-        profile_merge(&(struct merge_source){count, merge_from_memory, profiles}, how, &error);
+    struct profile *merged = profile_merge(
+        &(struct merge_source){count, merge_from_memory, profiles, NULL}, how, &error);
     if (!merged)
         fail_msg("%s", error);
     return merged;
@@ -30,6 +31,17 @@ static inline struct profile *merge(size_t count, struct profile **profiles,
 static inline struct profile *merge2(struct profile *one, struct profile *other)
 {
     return merge(2, (struct profile *[]){one, other}, MERGE_BY_PROGRAM);
+}
+
+// What a rank has of a metric, in all trees together.
+static inline uint64_t rank_sum(const struct profile *profile, uint32_t rank, unsigned metric)
+{
+    uint64_t sum = 0;
+    struct rank_cursor cursor;
+    rank_cursor_start(&cursor, profile, rank);
+    for (const struct rank_cost *cost; (cost = rank_cursor_next(&cursor));)
+        sum += cost->metric == metric ? cost->value : 0;
+    return sum;
 }
 
 static inline uint64_t sum(const struct profile *profile, const char *metric, bool statements)

@@ -155,8 +155,8 @@ static void a_multiple_is_perfect(void **state)
     finish(&opened);
     char *error = NULL;
     struct profile *both[] = {one, other};
-    struct profile *merged =
-        profile_merge(&(struct merge_source){2, merge_from_memory, both}, MERGE_BY_PROGRAM, &error);
+    struct profile *merged = profile_merge(&(struct merge_source){2, merge_from_memory, both, NULL},
+                                           MERGE_BY_PROGRAM, &error);
     assert_non_null(merged);
     opened = compared(one, merged);
     assert_perfect(&opened.result);

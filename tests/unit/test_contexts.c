@@ -341,8 +341,8 @@ static void test_contexts_follow_modules_into_a_merged_profile(void **unused)
                    place_make(module, 5), 7);
     char *error = NULL;
     struct profile *both[] = {other, profile};
-    struct profile *merged =
-        profile_merge(&(struct merge_source){2, merge_from_memory, both}, MERGE_BY_PROGRAM, &error);
+    struct profile *merged = profile_merge(&(struct merge_source){2, merge_from_memory, both, NULL},
+                                           MERGE_BY_PROGRAM, &error);
     assert_non_null(merged);
     struct decoding *decoding = decoding_new(merged);
     check_asked(decoding, 1, 2, id, handle, MODULE + 1);

@@ -90,8 +90,8 @@ static unsigned merged_functions(struct profile *one, struct profile *other)
 {
     struct profile *both[] = {one, other};
     char *error = NULL;
-    struct profile *merged =
-        profile_merge(&(struct merge_source){2, merge_from_memory, both}, MERGE_BY_PROGRAM, &error);
+    struct profile *merged = profile_merge(&(struct merge_source){2, merge_from_memory, both, NULL},
+                                           MERGE_BY_PROGRAM, &error);
     assert_non_null(merged);
     const unsigned count = merged->function_count;
     for (unsigned i = 0; i < count; i++)

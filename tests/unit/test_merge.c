@@ -5,6 +5,7 @@
 #include "merge_fixture.h"
 #include "profile/queries/totals.h"
 #include "profile/reader.h"
+#include "profile/write_records.h"
 #include <stdio.h>
 #include <unistd.h>
 
@@ -114,9 +115,9 @@ static void too_many_metrics_are_refused(void **state)
         make_text(&profiles[i]->metrics[0].name, name);
     }
     char *error = NULL;
-    assert_null(
-        profile_merge(&(struct merge_source){PROFILE_MOST_METRICS + 1, merge_from_memory, profiles},
-                      MERGE_BY_PROGRAM, &error));
+    assert_null(profile_merge(
+        &(struct merge_source){PROFILE_MOST_METRICS + 1, merge_from_memory, profiles, NULL},
+        MERGE_BY_PROGRAM, &error));
     assert_string_equal(error, "these profiles have more than 40 different metrics");
     free(error);
     struct profile *merged = merge(PROFILE_MOST_METRICS, profiles, MERGE_BY_PROGRAM);
@@ -297,6 +298,76 @@ static struct profile *created(bool swapped)
     return profile;
 }
 
+static struct profile *merge_named(size_t count, struct profile **profiles, char *const *names,
+                                   enum merge_processes how)
+{
+    char *error = NULL;
+    const struct merge_source source = {count, merge_from_memory, profiles, names};
+    struct profile *merged = profile_merge(&source, how, &error);
+    if (!merged)
+        fail_msg("%s", error);
+    return merged;
+}
+
+// The ranks of these, as they are after the profile was written and read again.
+static void check_ranks(const struct profile *profile, uint32_t count, const uint64_t *sums)
+{
+    struct batch batch = {0};
+    char *error = NULL;
+    write_profile(&batch, profile);
+    struct profile *back =
+        profile_parse(batch.out.data, batch.out.size, WRITER_NONE, "back", &error);
+    assert_non_null(back);
+    assert_int_equal(back->note_count, 0);
+    assert_int_equal(back->rank_count, count);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_string_equal(back->ranks[i].name, profile->ranks[i].name);
+        assert_int_equal(back->ranks[i].metrics, 1);
+        assert_int_equal(rank_sum(profile, i, 0), sums[i]);
+        assert_int_equal(rank_sum(back, i, 0), sums[i]);
+    }
+    profile_free(back);
+    batch_free(&batch);
+}
+
+static void each_rank_keeps_its_costs(void **state)
+{
+    (void)state;
+    struct profile *one = small(0, 1, "app"), *other = small(0, 10, "app");
+    struct profile *third = small(0, 100, "tool");
+    struct profile *both = merge_named(2, (struct profile *[]){one, other},
+                                       (char *[]){"one", "other"}, MERGE_BY_PROGRAM);
+    check_ranks(both, 2, (uint64_t[]){19, 190});
+    // A merged profile passes its ranks on, wherever their nodes go.
+    struct profile *all = merge_named(2, (struct profile *[]){third, both},
+                                      (char *[]){"third", "both"}, MERGE_BY_PROGRAM);
+    check_ranks(all, 3, (uint64_t[]){1900, 19, 190});
+    assert_string_equal(all->ranks[1].name, "one");
+    struct profile *apart =
+        merge_named(2, (struct profile *[]){both, third}, (char *[]){"both", "third"}, MERGE_APART);
+    check_ranks(apart, 3, (uint64_t[]){19, 190, 1900});
+    struct profile *sums = merge2(one, other);
+    assert_int_equal(sums->rank_count, 0);
+    struct profile *profiles[] = {one, other, third, both, all, apart, sums};
+    for (size_t i = 0; i < sizeof profiles / sizeof *profiles; i++)
+        profile_free(profiles[i]);
+}
+
+// The program has more nodes than a rank says, or less: costs of none are left out.
+static void costs_of_no_node_are_left_out(void **state)
+{
+    (void)state;
+    struct profile *one = small(0, 1, "app"), *other = small(0, 10, "app");
+    struct profile *both = merge_named(2, (struct profile *[]){one, other},
+                                       (char *[]){"one", "other"}, MERGE_BY_PROGRAM);
+    struct rank_cost costs[] = {{0, 0, 1u << 30, 7}, {0, 0, 1, 5}, {0, 9, 0, 7}, {30, 0, 0, 7}};
+    assert_int_equal(rank_set_costs(&both->ranks[0], costs, 4), 0);
+    assert_int_equal(rank_sum(both, 0, 0), 5);
+    profile_free(one);
+    profile_free(other);
+    profile_free(both);
+}
+
 static void threads_of_one_creator_add_up(void **state)
 {
     (void)state;
@@ -367,6 +438,8 @@ int main(void)
         cmocka_unit_test(notes_and_words_are_told_once),
         cmocka_unit_test(merging_is_associative_and_keeps_totals),
         cmocka_unit_test(a_merged_profile_can_be_written_and_read),
+        cmocka_unit_test(each_rank_keeps_its_costs),
+        cmocka_unit_test(costs_of_no_node_are_left_out),
         cmocka_unit_test(threads_of_one_creator_add_up),
         cmocka_unit_test(test_complete_walks_are_those_to_the_root_and_to_the_marker),
         cmocka_unit_test(test_the_peak_of_processes_is_that_of_the_largest),

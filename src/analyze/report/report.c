@@ -141,6 +141,23 @@ static uint64_t focus_total(const struct calltree *tree, struct pattern *focus, 
     return total;
 }
 
+// The part of a tree that is shown.
+static struct calltree *cut_down(const struct report *report, struct calltree *tree)
+{
+    const struct report_options *options = report->options;
+    if (options->focus && options->view != VIEW_CALLERS)
+        tree = exchanged(tree, refine_focus(tree, options->focus));
+    return report->folded ? exchanged(tree, refine_recursion(tree)) : tree;
+}
+
+static struct calltree *choose_paths(const struct report *report, struct calltree *tree)
+{
+    const struct report_options *options = report->options;
+    const bool refine = options->through.count > 0 || options->without.count > 0;
+    return refine ? exchanged(tree, refine_paths(tree, &options->through, &options->without))
+                  : tree;
+}
+
 // The recorded tree, cut down to the paths that were asked for.
 static struct calltree *refined_tree(struct report *report, char **error)
 {
@@ -162,19 +179,15 @@ static struct calltree *refined_tree(struct report *report, char **error)
     sum_waiting(report, tree);
     report->detached = total_of(tree, DETACHED, report->metric);
     bool refine = options->through.count > 0 || options->without.count > 0;
-    if (refine)
-        tree = exchanged(tree, refine_paths(tree, &options->through, &options->without));
+    tree = choose_paths(report, tree);
     if (report->whole > 0 && tree->count == 1 && refine) {
         calltree_free(tree);
         no_path(error, options);
         return NULL;
     }
-    if (options->focus && options->view != VIEW_CALLERS)
-        tree = exchanged(tree, refine_focus(tree, options->focus));
     // After the choice of paths: these are judged by all that is on them.
     report->folded = options->fold_recursion == FOLD_YES && options->view != VIEW_FLAT;
-    if (report->folded)
-        tree = exchanged(tree, refine_recursion(tree));
+    tree = cut_down(report, tree);
     report_add_waiting(&report->metrics, tree);
     for (unsigned i = 0; i < REPORT_EXPLAINED; i++)
         report->explained[i] = total_of(tree, report_explained[i].name, report->metric);
@@ -291,6 +304,40 @@ static struct calltree *turned_around(const struct calltree *tree, struct report
     return callers_of;
 }
 
+// The tree whose rows are shown, of the profile with columns for ranks: node by node the same.
+static struct calltree *tree_again(const struct report *report, const struct profile *profile,
+                                   const struct show_options *show)
+{
+    const struct build_options build = tree_options(report->options);
+    struct report again = *report;
+    again.metrics.waiting = false; // which is the last value of a node
+    struct calltree *tree = build_calltree(report->analysis->functions, profile, &build);
+    tree = cut_down(&again, choose_paths(&again, tree));
+    calltree_order(tree, show->metric, report->order);
+    return report->options->view == VIEW_CALLERS
+               ? exchanged(tree, turned_around(tree, &again, show))
+               : tree;
+}
+
+// Finds the spread of all rows: those of a list, or else of a tree.
+static void find_spread(struct report *report, struct show_options *show)
+{
+    if (!report->spread)
+        return;
+    for (const struct profile *view; (view = spread_next(report->spread));) {
+        struct calltree *tree = tree_again(report, view, show);
+        if (report->options->view == VIEW_FLAT) {
+            struct flat *flat = flat_new(tree, report->options->by);
+            spread_take(report->spread, flat->total, flat->count, flat->metrics);
+            flat_free(flat);
+        } else {
+            spread_take(report->spread, tree->total, tree->count, tree->metrics);
+        }
+        calltree_free(tree);
+    }
+    show->spread = report->spread;
+}
+
 // The rows of a tree, or of the callers in it. *tree is exchanged for what they are rows of.
 static struct row_plan *plan_rows(struct report *report, struct calltree **tree,
                                   const struct show_options *show)
@@ -350,6 +397,7 @@ static int print_tree(struct report *report, struct calltree **tree, struct show
         row_plan_free(plan);
         return no_match(error, "no function on the recorded paths matches", options->focus);
     }
+    find_spread(report, show);
     if (options->json) {
         print_json(report, show, *tree, NULL);
         return 0;
@@ -390,6 +438,7 @@ static int print_flat(struct report *report, const struct calltree *tree,
     flat_order(flat, functions, show.metric, report->order);
     show.has_returns = show.returns && has_returns(tree);
     show.has_error = show.has_error && has_cost(tree, show.error);
+    find_spread(report, &show);
     if (options->json) {
         print_json(report, &show, tree, flat);
     } else {
@@ -421,6 +470,32 @@ static int check_blame(const struct report_options *options, const struct profil
     return -1;
 }
 
+// The spread is that of a recorded cost, in trees that keep each context.
+static int begin_spread(struct report *report, char **error)
+{
+    const struct report_options *options = report->options;
+    const struct profile *profile = report->analysis->profile;
+    if (!options->spread)
+        return 0;
+    const char *why =
+        options->view == VIEW_PROCESSES || options->view == VIEW_BLAME
+            ? "--spread: trees and lists of functions have it, processes and locks have not"
+        : report->kind.hot || options->phi > 0
+            ? "--spread: hot trees have dropped contexts of some, without --phi full ones have all"
+        : report->metrics.chosen[0].index != report->metric
+            ? "--spread: waiting has none; --metric wall or cpu has"
+            : NULL;
+    if (!why) {
+        report->spread = spread_new(profile, report->metric);
+        if (report->spread->count >= 2)
+            return 0;
+        why = "--spread: this is no profile of several with that metric: 'cairn merge -o all.out "
+              "rank-*.out' makes one";
+    }
+    *error = memory_text(why);
+    return -1;
+}
+
 int report_print(FILE *out, const struct text_style *style, struct analysis *analysis,
                  const struct report_options *options, char **error)
 {
@@ -439,7 +514,9 @@ int report_print(FILE *out, const struct text_style *style, struct analysis *ana
         report.runs[i] = (double)profile_runs(&analysis->profile->metrics[i]);
     report.runs[analysis->profile->metric_count] = report.runs[report.metrics.wall];
     report.kind = profile_kind(analysis->profile);
-    struct calltree *tree = prune(&report, error) < 0 ? NULL : refined_tree(&report, error);
+    struct calltree *tree = begin_spread(&report, error) < 0 || prune(&report, error) < 0
+                                ? NULL
+                                : refined_tree(&report, error);
     int status = -1;
     if (tree) {
         struct show_options show = show_options(&report);
@@ -448,6 +525,7 @@ int report_print(FILE *out, const struct text_style *style, struct analysis *ana
                                             : print_tree(&report, &tree, &show, error);
     }
     calltree_free(tree);
+    spread_free(report.spread);
     free(report.tree_wholes);
     free(report.runs);
     return status;

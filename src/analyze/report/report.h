@@ -33,6 +33,7 @@ struct report_options {
     struct pattern *focus;
     enum fold_recursion fold_recursion;
     bool json, fold, wide;
+    bool spread; // over the profiles that were merged
 };
 
 // 0, or -1 and one line in *error, to be freed.

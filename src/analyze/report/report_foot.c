@@ -229,6 +229,19 @@ static void put_forgotten(const struct report *report, const struct show_options
                 report->kind.depth);
 }
 
+static void put_spread(const struct report *report, const struct show_options *show)
+{
+    const struct spread *spread = report->spread;
+    const struct spread_row *whole = &spread->whole;
+    fprintf(report->out,
+            "min, mean, max: of the total in one of the %s profiles that were merged; imbalance: "
+            "by how much max exceeds mean. %s has the most of all: %s, ",
+            text_count(spread->count).text, text_safe(spread->profile->ranks[whole->rank].name),
+            text_amount(whole->most, show->unit).text);
+    fprintf(report->out, "where the mean is %s.\n",
+            text_amount((uint64_t)spread_mean(spread, whole), show->unit).text);
+}
+
 static void put_per_call(const struct report *report, const struct show_options *show)
 {
     double costs = report->runs[show->metric], calls = report->runs[show->calls];
@@ -326,6 +339,8 @@ void report_text_foot(const struct report *report, const struct show_options *sh
               aside.out);
     if (show->has_calls && !show->counts_calls && column)
         put_per_call(&aside, show);
+    if (show->spread)
+        put_spread(&aside, show);
     put_hooks(&aside);
     put_hints(&aside);
     put_notes(&aside);

@@ -37,6 +37,7 @@ struct report {
     uint64_t purged;    // of `whole`: the cost that trees have dropped
     uint64_t detached;  // the cost of cut paths
     uint64_t explained[REPORT_EXPLAINED]; // the cost of these rows
+    struct spread *spread;                // over ranks; NULL: it was not asked for
 };
 
 // Counts over the chosen threads and processes.

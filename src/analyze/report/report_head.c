@@ -287,6 +287,16 @@ static void put_metric(struct json *json, const char *name, const char *unit)
     json_end_object(json);
 }
 
+// The profiles that costs are spread over.
+static void put_ranks(struct json *json, const struct spread *spread)
+{
+    json_key(json, "ranks");
+    json_array(json);
+    for (uint32_t i = 0; i < spread->count; i++)
+        json_string(json, spread->profile->ranks[spread->ranks[i]].name);
+    json_end_array(json);
+}
+
 void report_json_head(const struct report *report, struct json *json)
 {
     static const char *const views[] = {"tree", "callers", "flat", "processes", "blame"};
@@ -329,6 +339,8 @@ void report_json_head(const struct report *report, struct json *json)
     // The sum of contexts exceeds the whole by this, because of their errors.
     json_put_unsigned(json, "made_up", report->made_up);
     report_json_names(report, json);
+    if (report->spread)
+        put_ranks(json, report->spread);
     json_key(json, "notes");
     json_array(json);
     if (few)

@@ -5,6 +5,7 @@
 // Trees and lists on paper: as text for people, as JSON for programs.
 
 #include "analyze/metric_ratios.h"
+#include "analyze/report/spread.h"
 #include "analyze/tree/calltree.h"
 #include "analyze/tree/name_sums.h"
 #include "analyze/views/flat.h"
@@ -51,6 +52,7 @@ struct show_options {
     bool estimated;    // the chosen metric is made of sampled blocks
     bool unicode;
     const struct profile *profile;  // the kinds of its metrics
+    const struct spread *spread;    // of each node or row over ranks; NULL: it was not asked for
     const struct name_sums *owners; // of a list by thread or program: how many each row stands for
 };
 

@@ -92,12 +92,14 @@ static void add_row(struct show_sheet *sheet, const struct flat *flat,
                       ? memory_text("")
                       : show_where(functions, by_line ? row->file : function->file,
                                    by_line ? row->line : function->line, row->module);
-    show_sheet_add(sheet, &(struct show_row){.total = flat->total + values,
-                                             .self = flat->self + values,
-                                             .one_value = flat_is_by_owner(flat->by),
-                                             .calls = flat_calls(flat, options, number),
-                                             .returns = row->returns,
-                                             .where = where});
+    show_sheet_add(
+        sheet, &(struct show_row){.total = flat->total + values,
+                                  .self = flat->self + values,
+                                  .one_value = flat_is_by_owner(flat->by),
+                                  .calls = flat_calls(flat, options, number),
+                                  .returns = row->returns,
+                                  .spread = options->spread ? &options->spread->rows[number] : NULL,
+                                  .where = where});
     free(where);
 }
 

@@ -84,7 +84,21 @@ struct costs {
     unsigned metrics;
     bool counted; // its calls and returns can be known
     uint64_t returns;
+    size_t row; // of the spread over ranks
 };
+
+// How the total is spread over ranks.
+static void put_spread(struct json *json, const struct spread *spread, const struct spread_row *row)
+{
+    json_key(json, "spread");
+    json_object(json);
+    json_put_unsigned(json, "min", row->least);
+    json_put_real(json, "mean", spread_mean(spread, row));
+    json_put_unsigned(json, "max", row->most);
+    json_put_real(json, "imbalance", spread_imbalance(spread, row));
+    json_put_string(json, "max_in", spread->profile->ranks[row->rank].name);
+    json_end_object(json);
+}
 
 // Its costs; calls and returns, where they are known, and the cost of a call in each metric.
 static void put_costs(struct json *json, const struct show_options *options,
@@ -107,6 +121,8 @@ static void put_costs(struct json *json, const struct show_options *options,
         json_null(json);
     put_errors(json, options, self, metrics);
     put_ratios(json, options, costs->total);
+    if (options->spread)
+        put_spread(json, options->spread, &options->spread->rows[costs->row]);
     if (!called || metrics < 2)
         return;
     json_key(json, "per_call");
@@ -196,6 +212,7 @@ static void put_node(struct tree_writer *writer, uint32_t node)
                   .metrics = tree->metrics,
                   .counted = call->kind == CALL_FUNCTION || call->kind == CALL_STARTED,
                   .returns = calltree_returns(tree, node),
+                  .row = node,
               });
     json_put_string(json, "kind", call_kind_name((enum call_kind)call->kind));
     if (tree->keep_lines)
@@ -278,6 +295,7 @@ static void put_row(const struct flat_writer *writer, uint32_t id, uint32_t numb
                   .metrics = flat->metrics,
                   .counted = flat->by == FLAT_FUNCTION && !row->inlined,
                   .returns = row->returns,
+                  .row = number,
               });
     if (flat->by == FLAT_FUNCTION || by_line)
         json_put_string(json, "kind", row->inlined ? "inlined" : "function");

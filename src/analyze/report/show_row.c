@@ -16,6 +16,10 @@ enum {
     COLUMN_SHARE,
     COLUMN_VALUE,
     COLUMN_SELF,
+    COLUMN_LEAST, // of its total in one rank, and so on
+    COLUMN_MEAN,
+    COLUMN_MOST,
+    COLUMN_IMBALANCE,
     COLUMN_METRICS, // the other metrics
     COLUMN_CALLS = COLUMN_METRICS + SHOW_METRICS - 1,
     COLUMN_PER_CALL,
@@ -60,6 +64,10 @@ struct show_sheet *show_sheet_new(const struct show_options *options,
         sheet->head[i] = "";
     sheet->head[COLUMN_SHARE] = text_safe(first);
     sheet->head[COLUMN_SELF] = "self";
+    sheet->head[COLUMN_LEAST] = "min";
+    sheet->head[COLUMN_MEAN] = "mean";
+    sheet->head[COLUMN_MOST] = "max";
+    sheet->head[COLUMN_IMBALANCE] = "imbalance";
     for (unsigned i = 1; i < options->metric_count; i++)
         sheet->head[COLUMN_METRICS + i - 1] = options->metrics[i].name;
     sheet->head[COLUMN_CALLS] = "calls";
@@ -144,6 +152,17 @@ static struct text_number metric_text(const struct show_metric *metric, const ui
                : cost_text(metric_ratio_value(metric->unit, value, over), metric->unit);
 }
 
+static void set_spread(struct sheet_cell *cells, const struct show_options *options,
+                       const struct spread_row *row)
+{
+    const double mean = spread_mean(options->spread, row);
+    set(&cells[COLUMN_LEAST], TEXT_DIM, text_amount(row->least, options->unit));
+    set(&cells[COLUMN_MEAN], TEXT_DIM, text_amount((uint64_t)(mean + 0.5), options->unit));
+    set(&cells[COLUMN_MOST], TEXT_PLAIN, text_amount(row->most, options->unit));
+    if (mean > 0)
+        set(&cells[COLUMN_IMBALANCE], TEXT_PLAIN, text_percent((double)row->most - mean, mean));
+}
+
 static void set_numbers(struct sheet_cell *cells, const struct show_options *options,
                         const struct show_row *row)
 {
@@ -159,6 +178,8 @@ static void set_numbers(struct sheet_cell *cells, const struct show_options *opt
         const struct show_metric *metric = &options->metrics[i];
         set(&cells[COLUMN_METRICS + i - 1], TEXT_PLAIN, metric_text(metric, row->total));
     }
+    if (row->spread)
+        set_spread(cells, options, row->spread);
     const bool calls = options->has_calls && row->calls > 0;
     if (calls)
         set(&cells[COLUMN_CALLS], TEXT_DIM, text_count(row->calls));
@@ -167,7 +188,7 @@ static void set_numbers(struct sheet_cell *cells, const struct show_options *opt
         set(&cells[COLUMN_PER_CALL], TEXT_PLAIN, cost_text(cost, options->unit));
     }
     // Real calls say more than returns between samples do.
-    if (!options->has_calls && row->returns > 0)
+    if (!options->has_calls && !options->spread && row->returns > 0)
         set(&cells[COLUMN_RETURNS], TEXT_DIM, text_count(row->returns));
     cells[COLUMN_NAME].tone = hot ? TEXT_BOLD : TEXT_PLAIN;
 }
@@ -225,7 +246,7 @@ unsigned show_sheet_lay_out(struct show_sheet *sheet, unsigned wanted)
     for (; taken + wanted > width && widths[COLUMN_WHERE] > WHERE_LEAST; taken--)
         widths[COLUMN_WHERE]--;
     // With several metrics, their totals matter more than the cost of the function alone.
-    const bool several = sheet->options->metric_count > 1;
+    const bool several = sheet->options->metric_count > 1 || sheet->options->spread;
     if (taken + NAME_BESIDE_METRICS > width && several && sheet->options->order == ORDER_TOTAL) {
         sheet->without[COLUMN_SELF] = true;
         taken -= widths[COLUMN_SELF] ? widths[COLUMN_SELF] + GAP : 0;
@@ -233,6 +254,11 @@ unsigned show_sheet_lay_out(struct show_sheet *sheet, unsigned wanted)
     if (taken + (several ? NAME_BESIDE_METRICS : NAME_LEAST) > width && widths[COLUMN_WHERE] > 0) {
         sheet->without[COLUMN_WHERE] = true;
         taken -= widths[COLUMN_WHERE] + GAP;
+    }
+    // The sum says less than the mean, which stands beside it.
+    if (taken + NAME_BESIDE_METRICS > width && sheet->options->spread) {
+        sheet->without[COLUMN_VALUE] = true;
+        taken -= widths[COLUMN_VALUE] ? widths[COLUMN_VALUE] + GAP : 0;
     }
     for (unsigned i = sheet->options->metric_count; i > 1 && taken + NAME_LEAST > width; i--) {
         sheet->without[COLUMN_METRICS + i - 2] = true;

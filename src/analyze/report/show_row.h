@@ -10,6 +10,7 @@
 struct show_row {
     const uint64_t *total, *self; // per metric of the tree, which keeps them; NULL: none are shown
     uint64_t calls, returns;
+    const struct spread_row *spread; // over ranks; NULL: it is not shown
     const char *where;
     bool one_value; // self is no other number than total
 };

@@ -103,6 +103,7 @@ static void add_numbers(struct tree_printer *printer, const struct plan_row *row
                                         ? tree->self[values + options->calls]
                                         : 0,
                            .returns = calltree_returns(tree, row->node),
+                           .spread = options->spread ? &options->spread->rows[row->node] : NULL,
                            .where = where});
     free(where);
 }

@@ -13,7 +13,7 @@
 
 enum {
     FORMAT_MAJOR = 1,  // another: older readers cannot make sense of it, and refuse
-    FORMAT_MINOR = 16, // another: older readers miss something, which they skip
+    FORMAT_MINOR = 17, // another: older readers miss something, which they skip
     FILE_HEAD_BYTES = 16,
     CHUNK_HEAD_BYTES = 24,
     CHUNK_MOST_RAW = 64 << 20, // a larger payload is damage
@@ -52,6 +52,7 @@ enum chunk_type {
     CHUNK_TIMELINE,
     CHUNK_PLACES,
     CHUNK_BLAMES,
+    CHUNK_RANKS,
     CHUNK_TYPES,
 };
 

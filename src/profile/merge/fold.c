@@ -88,7 +88,7 @@ static uint32_t merged_node(struct tree_merger *merger, const struct profile_nod
     return *slot = into->count++;
 }
 
-int tree_merger_add(struct tree_merger *merger, const struct profile_tree *tree)
+int tree_merger_add(struct tree_merger *merger, const struct profile_tree *tree, uint32_t *went)
 {
     if (tree->count == 0)
         return 0;
@@ -114,6 +114,8 @@ int tree_merger_add(struct tree_merger *merger, const struct profile_tree *tree)
             merger->into->values[(size_t)map[i] * merger->metrics + metric] +=
                 tree->values[(size_t)i * merger->metrics + metric];
     }
+    if (went && result == 0)
+        memcpy(went, map, tree->count * sizeof *went);
     free(map);
     if (result == 0) {
         stats_add(&merger->into->stats, &tree->stats);
@@ -260,7 +262,7 @@ static int move_trees(struct fold *fold, uint32_t *goes_to)
         }
         if (!to->merger)
             to->merger = tree_merger_new(&profile->trees[to->tree], profile->metric_count);
-        result = to->merger ? tree_merger_add(to->merger, tree) : -ENOMEM;
+        result = to->merger ? tree_merger_add(to->merger, tree, NULL) : -ENOMEM;
         profile_join_names(&profile->trees[to->tree], tree);
         profile->trees[to->tree].charges.lost += tree->charges.count + tree->charges.lost;
         goes_to[i] = to->tree;

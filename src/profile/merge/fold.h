@@ -10,8 +10,9 @@ struct tree_merger; // a tree that others are added to
 
 // The tree must stay where it is until tree_merger_free(). NULL: out of memory.
 struct tree_merger *tree_merger_new(struct profile_tree *into, unsigned metrics);
-// Adds nodes, values, stats and threads. 0 or -ENOMEM.
-int tree_merger_add(struct tree_merger *merger, const struct profile_tree *tree);
+// Adds nodes, values, stats and threads. went: by node of the tree, which node it became; NULL: not
+// asked for. 0 or -ENOMEM.
+int tree_merger_add(struct tree_merger *merger, const struct profile_tree *tree, uint32_t *went);
 void tree_merger_free(struct tree_merger *merger);
 
 // When more than `most` ended processes have trees of their own, half of that number, the

@@ -168,7 +168,7 @@ static int join_renamed(struct profile *profile)
         struct tree_merger *merger = into ? tree_merger_new(into, profile->metric_count) : NULL;
         if (!into)
             continue;
-        result = merger ? tree_merger_add(merger, tree) : -ENOMEM;
+        result = merger ? tree_merger_add(merger, tree, NULL) : -ENOMEM;
         tree_merger_free(merger);
         tree->count = 0;
     }
@@ -286,7 +286,8 @@ struct profile *profile_interval(struct profile *before, struct profile *now, ch
         return NULL;
     if (before)
         negate(before);
-    const struct merge_source source = {before ? 2 : 1, one_of_both, both};
+    const struct merge_source source = {
+        .count = before ? 2 : 1, .get = one_of_both, .context = both};
     struct profile *interval = profile_merge(&source, MERGE_BY_PROGRAM, error);
     if (interval && make_interval(interval, before, now)) {
         profile_free(interval);

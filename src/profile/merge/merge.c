@@ -6,6 +6,7 @@
 #include "profile/loader.h"
 #include "profile/merge/fold.h"
 #include "profile/merge/merge_partial.h"
+#include "profile/merge/merge_ranks.h"
 #include "profile/place_names.h"
 #include "profile/queries/module_table.h"
 #include <errno.h>
@@ -34,6 +35,7 @@ struct merging {
     uint32_t *process_map;      // to the process that has its trees
     uint32_t *creation_map;     // to the steps of the merged profile
     struct function_set *known; // functions, if it is to be laid upon walked trees
+    struct rank_merge ranks;    // its own, if they are kept
 };
 
 static int refuse(struct merging *merging, const char *format, ...)
@@ -430,7 +432,8 @@ static int add_tree(struct merging *merging, uint32_t to, const struct profile_t
     }
     if (!merging->mergers[to])
         merging->mergers[to] = tree_merger_new(into, merging->into->metric_count);
-    return merging->mergers[to] ? tree_merger_add(merging->mergers[to], tree) : -ENOMEM;
+    return merging->mergers[to] ? tree_merger_add(merging->mergers[to], tree, merging->ranks.went)
+                                : -ENOMEM;
 }
 
 static int take_tree(struct merging *merging, const struct profile_tree *from)
@@ -443,10 +446,14 @@ static int take_tree(struct merging *merging, const struct profile_tree *from)
         merging->into->trees[number] = tree;
         merging->next_tree[number] = merging->first_tree[tree.process];
         merging->first_tree[tree.process] = number;
-        return 0;
+        return rank_merge_tree(&merging->ranks, from, number, NULL);
     }
     if (result == 0)
+        result = rank_merge_room(&merging->ranks, from);
+    if (result == 0)
         result = add_tree(merging, to, &tree);
+    if (result == 0)
+        result = rank_merge_tree(&merging->ranks, from, to, merging->ranks.went);
     free(tree.nodes);
     free(tree.values);
     return result;
@@ -477,7 +484,7 @@ static int know_functions(struct merging *merging)
     return 0;
 }
 
-static int take_profile(struct merging *merging, bool lay_upon)
+static int take_profile(struct merging *merging, const char *name, bool lay_upon)
 {
     const struct profile *from = merging->from;
     for (unsigned i = 0; i < from->metric_count; i++)
@@ -495,8 +502,12 @@ static int take_profile(struct merging *merging, bool lay_upon)
         result = take_creations(merging);
     if (result == 0 && lay_upon)
         result = know_functions(merging);
+    // The calls of one recording are laid upon the time of others: it is no rank beside them.
+    if (result == 0 && name && !lay_upon)
+        result = rank_merge_begin(&merging->ranks, merging->into, from, merging->metric_map, name);
     for (unsigned i = 0; i < from->tree_count && result == 0; i++)
         result = take_tree(merging, &from->trees[i]);
+    result = rank_merge_end(&merging->ranks, result);
     free(merging->module_map);
     free(merging->process_map);
     free(merging->creation_map);
@@ -585,7 +596,8 @@ static int take_all(struct merging *merging, const struct merge_source *source,
             if (result == 0 && !has_room(merging, survey))
                 return refuse(merging, "profile %zu of these changed while it was read", i + 1);
             if (result == 0)
-                result = take_profile(merging, pass == 1 && survey->walked);
+                result = take_profile(merging, source->names ? source->names[i] : NULL,
+                                      pass == 1 && survey->walked);
         }
     return result;
 }

@@ -24,6 +24,8 @@ struct merge_source {
     // once. NULL and one line in *error.
     const struct profile *(*get)(void *context, size_t number, char **error);
     void *context;
+    // Of their files: the costs of each are kept, as those of a rank. NULL: sums are enough.
+    char *const *names;
 };
 
 // NULL and one line in *error, to be freed. The given profiles stay as they are.
