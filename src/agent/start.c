@@ -12,6 +12,7 @@
 #include "agent/session/agent.h"
 #include "agent/session/tracer.h"
 #include "agent/slice.h"
+#include "agent/thread/counted.h"
 #include "agent/thread/thread.h"
 #include "base/lock.h"
 #include "base/now.h"
@@ -21,7 +22,9 @@
 #include "patch/stubs/stub_cfi.h"
 #include "patch/transaction.h"
 #include "track/context_id/thread_creation.h"
+#include "track/runtimes/file_places.h"
 #include "track/runtimes/python.h"
+#include "track/runtimes/runtime_names.h"
 #include "track/tracker.h"
 #include "track/walk/marker.h"
 #include "track/walk/seen_unwinders.h"
@@ -261,8 +264,10 @@ int agent_begin_attached(const char *session_path)
     if (strlen(session_path) >= sizeof agent.session_path)
         return -ENAMETOOLONG;
     strcpy(agent.session_path, session_path);
-    agent.attached = true;
+    agent.attached = counted_may_end = true;
     agent.recording++;
+    runtime_names_forget();
+    file_places_forget_all();
     atomic_store(&agent.left, 0);
     const struct arena arena = agent.arena;
     struct live_process *waiting = agent.process;
@@ -293,6 +298,7 @@ void agent_end_attached(void)
     agent.active = false;
     agent.attached = agent.armed = false;
     child_cpu_say_goodbye();
+    alloc_count_memory();
     atomic_store_explicit(&process->end_ns, clock_now(LIVE_EVENT_WALL), memory_order_release);
     slice_keep_session_page();
     if (!slice_take_waiting())

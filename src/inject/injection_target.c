@@ -162,15 +162,49 @@ static bool find_functions(struct target *target, const struct mapping *library)
     return true;
 }
 
-// The agent has an own inode if it is the very file that would be loaded.
+// A file beside an agent. False: the path is too long.
+static bool set_beside(char *path, size_t bytes, const char *agent_path, const char *name)
+{
+    const char *slash = strrchr(agent_path, '/');
+    const int folder = slash ? (int)(slash + 1 - agent_path) : 0;
+    return snprintf(path, bytes, "%.*s%s", folder, agent_path, name) < (int)bytes;
+}
+
+static bool find_entry(struct target *target)
+{
+    const char *const names[] = {LIVE_ATTACH_ENTRY, LIVE_ATTACH_STATE};
+    uint64_t found[2] = {0};
+    if (!symbols_find(target->agent_path, names, found, 2) || !found[0] || !found[1])
+        return refuse(target, "%s cannot be loaded into a running process", target->agent_path);
+    target->entry = found[0];
+    target->state = found[1];
+    return true;
+}
+
+// An agent of this cairn: the mapped file is one of those that lie here. Any may be there, if the
+// program was started with it, or loads it by itself.
+static bool find_mapped_agent(struct target *target, const struct mapping *mapped)
+{
+    static const char *const names[] = {AGENT_NAME, ALLOC_AGENT_NAME, IO_AGENT_NAME,
+                                        ALLOC_IO_AGENT_NAME};
+    char path[sizeof target->agent_path], asked[sizeof target->agent_path];
+    struct stat status;
+    strcpy(asked, target->agent_path);
+    if (!stat(asked, &status) && status.st_ino == mapped->inode)
+        return true;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (set_beside(path, sizeof path, asked, names[i]) && !stat(path, &status) &&
+            status.st_ino == mapped->inode) {
+            strcpy(target->agent_path, path);
+            return find_entry(target);
+        }
+    return false;
+}
+
 static bool note_agent(struct target *target, const struct mapping *mapped)
 {
-    struct stat status;
     target->fits_outside = false;
-    if (mapping_is_named(mapped, "libcairn-"))
-        return refuse(target, "process %d is profiled already: one recording at a time",
-                      (int)target->pid);
-    if (stat(target->agent_path, &status) || status.st_ino != mapped->inode)
+    if (!find_mapped_agent(target, mapped))
         return refuse(target,
                       "process %d is profiled by another version of cairn, or was before: restart "
                       "it",
@@ -249,13 +283,12 @@ bool target_state(const struct target *target, struct live_attached *state)
 
 bool target_examine(struct target *target, pid_t pid, const char *agent_path)
 {
-    const char *const names[] = {LIVE_ATTACH_ENTRY, LIVE_ATTACH_STATE};
-    uint64_t found[2] = {0};
-    *target = (struct target){.pid = pid, .agent_path = agent_path};
-    if (!symbols_find(agent_path, names, found, 2) || !found[0] || !found[1])
-        return refuse(target, "%s cannot be loaded into a running process", agent_path);
-    target->entry = found[0];
-    target->state = found[1];
-    return check_state(target) && check_rights(target) && check_confinement(target) &&
-           check_file(target) && find_libraries(target) && find_room(target);
+    *target = (struct target){.pid = pid};
+    if (!set_beside(target->agent_path, sizeof target->agent_path, agent_path,
+                    ALLOC_IO_AGENT_NAME) ||
+        access(target->agent_path, R_OK))
+        snprintf(target->agent_path, sizeof target->agent_path, "%s", agent_path);
+    return find_entry(target) && check_state(target) && check_rights(target) &&
+           check_confinement(target) && check_file(target) && find_libraries(target) &&
+           find_room(target);
 }

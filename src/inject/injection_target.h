@@ -11,7 +11,7 @@
 
 struct target {
     pid_t pid;
-    const char *agent_path;
+    char agent_path[1024]; // of the agent that is loaded, or would be
     uint64_t dlopen;
     uint64_t create, prepare, set_detached, set_stack; // pthread_create(), pthread_attr_...(); 0
     uint64_t loader, loader_end;                       // the loader, with its locks
@@ -22,7 +22,8 @@ struct target {
     bool fits_outside;                                 // but it can be sampled from outside
 };
 
-// Looks at the process. False: it cannot be entered, and target->why says why.
+// Looks at the process. The agent for it lies beside the one of this path, or is that one. False: it
+// cannot be entered, and target->why says why.
 bool target_examine(struct target *target, pid_t pid, const char *agent_path);
 
 // Whether what the agent asks of the kernel might end this thread, or its process.

@@ -65,11 +65,23 @@ static bool is_marker(const struct safe_place *place, uint64_t pc)
            !memcmp(found, signature, sizeof found);
 }
 
-// The loader, and code of the agent's: a handler that is at work.
-static bool is_taboo(const struct safe_place *place, const char *module, uint64_t pc, bool returns)
+// One that the program calls in place of libc's, as read(), and that waits for that. Other
+// functions do its own work, before and afterwards.
+static bool is_interposed(Dwfl_Module *module, uint64_t pc)
 {
-    return is_named(module, "ld-linux") || is_named(module, "ld-2.") ||
-           (is_named(module, "libcairn") && !(returns && is_marker(place, pc)));
+    GElf_Off offset;
+    GElf_Sym symbol;
+    const char *name = dwfl_module_addrinfo(module, pc, &offset, &symbol, NULL, NULL, NULL);
+    return name && GELF_ST_BIND(symbol.st_info) == STB_GLOBAL && offset < symbol.st_size;
+}
+
+// The loader, and code of the agent's: a handler or an event that is at work.
+static bool is_taboo(const struct safe_place *place, Dwfl_Module *module, const char *file,
+                     uint64_t pc, bool returns)
+{
+    return is_named(file, "ld-linux") || is_named(file, "ld-2.") ||
+           (is_named(file, "libcairn") &&
+            !(returns && (is_marker(place, pc) || is_interposed(module, pc - 1))));
 }
 
 // Names end with NULL.
@@ -196,7 +208,7 @@ static int look_at_frame(Dwfl_Frame *frame, void *argument)
     const char *file =
         module ? dwfl_module_info(module, NULL, NULL, NULL, NULL, NULL, NULL, NULL) : NULL;
     const char *function = module ? dwfl_module_addrname(module, pc - !activation) : NULL;
-    place->unsafe = is_taboo(place, file, pc, !activation) || is_unsafe(file, function);
+    place->unsafe = is_taboo(place, module, file, pc, !activation) || is_unsafe(file, function);
     return place->unsafe ? DWARF_CB_ABORT : DWARF_CB_OK;
 }
 

@@ -16,6 +16,13 @@
 #define LIVE_ATTACH_ENTRY "cairn_attach_1" // long cairn_attach_1(struct live_attach_request *)
 #define LIVE_ATTACH_STATE "cairn_attached" // struct live_attached
 
+// The agents: with the functions that programs allocate by, that they use files and locks by, and
+// both. The last one comes into running processes: the next recording there may want any event.
+#define AGENT_NAME "libcairn.so"
+#define ALLOC_AGENT_NAME "libcairn-alloc.so"
+#define IO_AGENT_NAME "libcairn-io.so"
+#define ALLOC_IO_AGENT_NAME "libcairn-alloc-io.so"
+
 enum live_attach_state {
     LIVE_ATTACH_IDLE,      // loaded, and nothing more
     LIVE_ATTACH_LINKED,    // the program is linked with it, and may begin a recording of its own

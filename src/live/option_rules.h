@@ -74,4 +74,11 @@ static inline enum option_fault option_check_tree(const struct live_options *opt
     }
 }
 
+// Whether a recording of this event can begin in a process that runs already.
+static inline bool option_attaches(enum live_event event)
+{
+    return event == LIVE_EVENT_CPU || event == LIVE_EVENT_WALL || event == LIVE_EVENT_ALLOC ||
+           event == LIVE_EVENT_IO || event == LIVE_EVENT_LOCK;
+}
+
 #endif

@@ -221,7 +221,8 @@ class Attach(LiveTest):
         self.assertIn("has ended", self.refused(zombie.pid))
         zombie.wait()
         process = self.start(program("attached"), "alone")
-        self.assertIn("-p records -e cpu and -e wall", self.refused(process.pid, "-e", "alloc"))
+        self.assertIn("-p cannot record -e offcpu", self.refused(process.pid, "-e", "offcpu"))
+        self.assertIn("-p cannot record -e page-faults", self.refused(process.pid, "-e", "page-faults"))
         self.assertIn("by walking stacks", self.refused(process.pid, "--track", "calls"))
         process.send_signal(signal.SIGSTOP)
         while status(process.pid, "State")[process.pid]["State"][0] != "T":

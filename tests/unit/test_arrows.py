@@ -45,7 +45,7 @@ FOLDERS = {
     "agent": ["agent/api", "agent/interpose", "agent/interpose/events", "agent/interpose/process",
               "agent/session", "agent/thread"],
     "agent/api": ["agent/sampling", "agent/session", "agent/thread"],
-    "agent/attach": ["agent/interpose", "agent/session", "agent/thread"],
+    "agent/attach": ["agent", "agent/interpose", "agent/interpose/events", "agent/session", "agent/thread"],
     "agent/interpose": ["agent/session", "agent/thread"],
     "agent/interpose/events": ["agent/interpose", "agent/session", "agent/thread"],
     "agent/interpose/process": ["agent/interpose", "agent/session", "agent/thread"],

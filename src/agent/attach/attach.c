@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "agent/attach/attach.h"
+#include "agent/event_starts.h"
+#include "agent/interpose/events/io.h"
 #include "agent/interpose/signals.h"
 #include "agent/session/public.h"
+#include "agent/thread/counted.h"
 #include "agent/thread/existing_threads.h"
 #include "agent/thread/thread.h"
 #include "base/now.h"
@@ -37,7 +40,9 @@ static int leave(struct live_attach_request *request)
 {
     if (!agent.attached)
         return -ENOENT;
+    counted_switch_off();
     const unsigned count = thread_list_leave(request->ticked, LIVE_ATTACH_TICKED);
+    io_end();
     imports_give_back(); // now, for exec without our function, which stops the clock, is the end
     request->ticked_count = ticks == TO_ANY ? UINT32_MAX : count;
     if (ticks == NONE_ON_THEIR_WAY)
@@ -74,6 +79,17 @@ static int begin_clocks(struct live_attach_request *request)
     return error;
 }
 
+// Last of all: what we do ourselves up to here is not counted.
+static int begin_events(struct live_attach_request *request)
+{
+    const int error = event_starts();
+    if (error)
+        leave(request);
+    else
+        imports_take_events();
+    return error;
+}
+
 static int begin(struct live_attach_request *request)
 {
     if (agent.attached && agent_tool_is_gone())
@@ -89,7 +105,8 @@ static int begin(struct live_attach_request *request)
         return error;
     set_state(LIVE_ATTACH_RECORDING);
     imports_take(own_handle());
-    return begin_clocks(request);
+    const int refused = begin_clocks(request);
+    return refused ? refused : begin_events(request);
 }
 
 // Memory of the last calls, oldest next.

@@ -13,6 +13,7 @@
 // Functions that modules import from libc: they call the agent's instead, and again libc's. The
 // handle is the agent's own.
 void imports_take(void *own_handle);
+void imports_take_events(void); // and those that the recording's events take
 void imports_give_back(void);
 
 #endif

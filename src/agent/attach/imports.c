@@ -3,18 +3,15 @@
 // that modules call other modules through. The words are whole, and other threads see the old
 // function or ours.
 
+#include "agent/attach/imports.h"
 #include "agent/attach/attach.h"
-#include "agent/session/real.h"
-#include "loadmap/dynamic.h"
-#include "loadmap/image.h"
-#include <elf.h>
-#include <string.h>
-#include <sys/mman.h>
+#include "agent/interpose/events/alloc.h"
+#include "agent/interpose/events/io.h"
+#include "agent/interpose/events/lock.h"
+#include <dlfcn.h>
 
-#define PAGE 4096
-
-// The functions that recording takes: threads that begin, programs that are started, and looks at
-// stacks and tables.
+// The functions that each recording takes: threads that begin, programs that are started, and looks
+// at stacks and tables.
 static const char *const names[] = {
     "pthread_create",  "thrd_create",  "pthread_setname_np",
     "execl",           "execle",       "execlp",
@@ -27,127 +24,78 @@ static const char *const names[] = {
 };
 #define NAMES (sizeof names / sizeof *names)
 
-static struct import {
-    uintptr_t theirs, ours; // 0: it is not taken
-} imports[NAMES];
+static struct imports imports; // that are taken, or were in the last recording
 
-enum direction { TAKE, GIVE_BACK };
-
-struct import_pass {
-    enum direction direction;
-    struct dynamic dynamic;
-    uintptr_t fixed, fixed_end; // read-only since relocation
-    uintptr_t own, libc;        // begins of modules that stay as they are
-};
-
-static const char *name_of(const struct import_pass *pass, const ElfW(Rela) * relocation)
+static void add(const char *name, uintptr_t theirs, uintptr_t ours, enum import_scope scope)
 {
-    const struct dynamic *dynamic = &pass->dynamic;
-    const uintptr_t at = dynamic->symbols + ELF64_R_SYM(relocation->r_info) * sizeof(ElfW(Sym));
-    if (!ELF64_R_SYM(relocation->r_info) || !dynamic_holds(dynamic, at, sizeof(ElfW(Sym))))
-        return NULL;
-    const ElfW(Sym) *symbol = (const void *)at;
-    return symbol->st_shndx == SHN_UNDEF && symbol->st_name < dynamic->string_bytes
-               ? (const char *)dynamic->strings + symbol->st_name
-               : NULL;
+    if (theirs && ours && imports.count < IMPORTS_MOST)
+        imports.list[imports.count++] =
+            (struct import){.name = name, .theirs = theirs, .ours = ours, .scope = scope};
 }
 
-static const struct import *import_of(const char *name)
+static void add_base(void *own_handle)
 {
-    for (size_t i = 0; name && i < NAMES; i++)
-        if (!strcmp(name, names[i]))
-            return imports[i].ours ? &imports[i] : NULL;
-    return NULL;
+    for (size_t i = 0; i < NAMES && own_handle; i++)
+        add(names[i], (uintptr_t)dlsym(RTLD_NEXT, names[i]), (uintptr_t)dlsym(own_handle, names[i]),
+            IMPORT_BESIDE_LIBC);
 }
 
-static void put(const struct import_pass *pass, uintptr_t *slot, uintptr_t value)
+static void add_group(struct interposed_group group)
 {
-    const uintptr_t page = (uintptr_t)slot & -(uintptr_t)PAGE;
-    const bool fixed = (uintptr_t)slot >= pass->fixed && (uintptr_t)slot < pass->fixed_end;
-    if (fixed && mprotect((void *)page, PAGE, PROT_READ | PROT_WRITE))
+    for (struct interposed *const *entry = group.start; entry < group.end; entry++)
+        add((*entry)->name, (uintptr_t)(*entry)->real, (uintptr_t)(*entry)->ours,
+            IMPORT_BESIDE_LIBC);
+}
+
+// Only in the builds that have them.
+#pragma weak alloc_names
+#pragma weak alloc_functions
+#pragma weak alloc_work_by
+#pragma weak alloc_map_functions
+#pragma weak io_functions
+#pragma weak lock_functions
+
+// Blocks of one allocator must not come to another one: what is taken is what all modules call, if
+// nothing else in sight has that name.
+static void *find_allocator(const char *name)
+{
+    return (void *)imports_definition(name);
+}
+
+// libc allocates for the program, too: strdup(), getline().
+static void add_allocator(void)
+{
+    uintptr_t functions[ALLOC_FUNCTIONS];
+    if (!alloc_functions || !alloc_work_by(find_allocator))
         return;
-    // Relaxed: a call goes to one or the other.
-    __atomic_store_n(slot, value, __ATOMIC_RELAXED);
-    if (fixed)
-        mprotect((void *)page, PAGE, PROT_READ);
+    const unsigned count = alloc_functions(functions, ALLOC_FUNCTIONS);
+    for (unsigned i = 0; i < count; i++)
+        add(alloc_names[i], imports_definition(alloc_names[i]), functions[i], IMPORT_EVERYWHERE);
+    add_group(alloc_map_functions());
 }
 
-// A slot that is not bound yet leads into the module itself, back to the loader.
-static void change_slot(const struct import_pass *pass, const ElfW(Rela) * relocation)
+void imports_take(void *own_handle)
 {
-    const unsigned type = ELF64_R_TYPE(relocation->r_info);
-    if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT)
-        return;
-    const struct import *import = import_of(name_of(pass, relocation));
-    const uintptr_t slot = pass->dynamic.bias + relocation->r_offset;
-    if (!import || slot % sizeof slot || !dynamic_holds(&pass->dynamic, slot, sizeof slot))
-        return;
-    const uintptr_t now = *(const uintptr_t *)slot;
-    const bool unbound = type == R_X86_64_JUMP_SLOT && dynamic_holds(&pass->dynamic, now, 1);
-    if (pass->direction == TAKE && (now == import->theirs || unbound))
-        put(pass, (uintptr_t *)slot, import->ours);
-    else if (pass->direction == GIVE_BACK && now == import->ours)
-        put(pass, (uintptr_t *)slot, import->theirs);
+    imports.count = 0;
+    add_base(own_handle);
+    imports_prepare(&imports);
+    imports_change(&imports, IMPORTS_TAKE);
 }
 
-static void find_fixed(struct import_pass *pass, const struct dl_phdr_info *info)
+void imports_take_events(void)
 {
-    pass->fixed = pass->fixed_end = 0;
-    for (unsigned i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_GNU_RELRO) {
-            pass->fixed = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
-            pass->fixed_end = (pass->fixed + info->dlpi_phdr[i].p_memsz) & -(uintptr_t)PAGE;
-        }
-}
-
-static int change_module(struct dl_phdr_info *info, size_t size, void *context)
-{
-    struct import_pass *pass = context;
-    static struct image image; // one call at a time: the loader holds its lock
-    (void)size;
-    image_from_headers(&image, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum);
-    const struct module_ref *ref = &image.ref;
-    if (ref->start == pass->own || ref->start == pass->libc ||
-        !dynamic_read(&pass->dynamic, ref, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum))
-        return 0;
-    find_fixed(pass, info);
-    for (unsigned part = 0; part < 2; part++) {
-        const uintptr_t start = pass->dynamic.relocations[part];
-        const size_t bytes = pass->dynamic.bytes[part];
-        for (size_t at = 0; at < bytes && dynamic_holds(&pass->dynamic, start, bytes);
-             at += sizeof(ElfW(Rela)))
-            change_slot(pass, (const ElfW(Rela) *)(start + at));
-    }
-    return 0;
-}
-
-static uintptr_t module_of(uintptr_t address)
-{
-    Dl_info info;
-    return dladdr((void *)address, &info) ? (uintptr_t)info.dli_fbase : 0;
-}
-
-static void change_all(enum direction direction)
-{
-    struct import_pass pass = {.direction = direction,
-                               .own = module_of((uintptr_t)&imports),
-                               .libc = module_of((uintptr_t)dlsym(RTLD_NEXT, "pthread_create"))};
-    REAL(dl_iterate_phdr)(change_module, &pass);
-}
-
-void imports_take(void *handle)
-{
-    for (size_t i = 0; i < NAMES && handle; i++) {
-        const uintptr_t first = (uintptr_t)dlsym(RTLD_DEFAULT, names[i]),
-                        next = (uintptr_t)dlsym(RTLD_NEXT, names[i]);
-        // Where another library interposes it already, it stays that library's.
-        imports[i].theirs = next;
-        imports[i].ours = first == next && next ? (uintptr_t)dlsym(handle, names[i]) : 0;
-    }
-    change_all(TAKE);
+    const struct live_options *options = &agent.session->options;
+    if (live_has(options, LIVE_EVENT_ALLOC))
+        add_allocator();
+    if (live_has(options, LIVE_EVENT_IO) && io_functions)
+        add_group(io_functions());
+    if (live_has(options, LIVE_EVENT_LOCK) && lock_functions)
+        add_group(lock_functions());
+    imports_prepare(&imports);
+    imports_change(&imports, IMPORTS_TAKE);
 }
 
 void imports_give_back(void)
 {
-    change_all(GIVE_BACK);
+    imports_change(&imports, IMPORTS_GIVE_BACK);
 }

@@ -392,7 +392,7 @@ void signals_before_exec(void)
 {
     sigset_t set = our_set();
     if (!agent_in_vfork_child()) {
-        thread_begin_existing_here(); // its clock must go
+        thread_begin_existing_here(NULL); // its clock must go
         // A tick that is pending over the exec would kill the new program.
         signal_mask_change(SIG_BLOCK, &set, NULL);
         thread_pause_clock();

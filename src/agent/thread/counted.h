@@ -34,6 +34,44 @@ static inline bool counted_is_on(enum live_event event)
 // fork. 0 or -errno.
 int counted_switch_on(enum live_event event, enum counted_mode mode);
 
+// The recording may end while the program runs on (agent/attach/). Set before its first event, for
+// good.
+extern bool counted_may_end __attribute__((visibility("hidden")));
+
+// The end: no event begins any more. Those that are under way are waited for (existing_threads.c).
+void counted_switch_off(void);
+
+// Around all that an event does with what belongs to the recording.
+enum counted_visit {
+    COUNTED_TOO_LATE,  // there is no such recording any more: nothing may be touched
+    COUNTED_VISIT,     // of a thread that is known, if there is one
+    COUNTED_ANNOUNCED, // the same, and its record says so
+    COUNTED_STRANGER,  // of a thread without a record
+};
+
+enum counted_visit counted_announce(enum live_event event, const void *frame);
+void counted_announce_end(enum counted_visit visit);
+
+static inline enum counted_visit counted_enter(enum live_event event, const void *frame)
+{
+    return LIKELY(!counted_may_end) ? COUNTED_VISIT : counted_announce(event, frame);
+}
+
+static inline void counted_leave(enum counted_visit visit)
+{
+    if (UNLIKELY(visit > COUNTED_VISIT))
+        counted_announce_end(visit);
+}
+
+// The calling thread; NULL if it has no record.
+static inline struct thread *counted_thread(enum counted_visit visit)
+{
+    return LIKELY(visit != COUNTED_STRANGER) ? thread_current : NULL;
+}
+
+// Memory of the events', before a recording: zeroes again.
+void counted_clear(void *memory, size_t bytes);
+
 // The frame of the interposed function whose event the calling thread is at; 0: none.
 extern __thread uintptr_t counted_frame __attribute__((visibility("hidden")));
 

@@ -56,20 +56,38 @@ static struct unwind_bounds stack_of_self(pid_t id)
 }
 
 // The outermost function of the thread that is not libc's: what it was created for. 0: not known.
-static uintptr_t start_of(const void *ucontext, struct unwind_bounds stack)
+static uintptr_t start_of(struct unwind_cursor *cursor)
 {
-    struct unwind_cursor cursor;
     struct program_frames frames;
     struct program_frame frame;
     uintptr_t start = 0;
-    loadmap_enter();
-    unwind_start(&cursor, ucontext, stack);
-    program_frames_begin_at(&frames, &cursor);
+    program_frames_begin_at(&frames, cursor);
     while (program_frames_next(&frames, &frame))
         if (place_module(frame.function) != libc_module)
             start = frame.begin;
-    loadmap_leave();
     return frames.verdict == VERDICT_COMPLETE ? start : 0;
+}
+
+// Where a thread is seen: interrupted, or at a call of a function of ours. Neither: not known.
+struct sighting {
+    const void *ucontext;
+    const struct caller_registers *caller;
+};
+
+static uintptr_t start_of_seen(const struct sighting *seen, struct unwind_bounds stack)
+{
+    struct unwind_cursor cursor;
+    const struct caller_registers *caller = seen->caller;
+    if (!seen->ucontext && !caller)
+        return 0;
+    loadmap_enter();
+    if (seen->ucontext)
+        unwind_start(&cursor, seen->ucontext, stack);
+    else
+        unwind_start_here(&cursor, caller, stack);
+    const uintptr_t start = start_of(&cursor);
+    loadmap_leave();
+    return start;
 }
 
 static struct thread *find(pid_t id)
@@ -81,14 +99,14 @@ static struct thread *find(pid_t id)
 }
 
 // Gives it what begins with a thread elsewhere. Its time counts from when its clock was opened.
-static struct thread *introduce(struct thread *thread, const void *ucontext)
+static struct thread *introduce(struct thread *thread, const struct sighting *seen)
 {
     const uint64_t last = thread->last, wall = thread->wall;
     thread->handle = pthread_self();
     thread->stack = stack_of_self(thread->id);
     thread->start = NULL;
-    if (thread->id != agent.pid && ucontext)
-        thread->start = (void *(*)(void *))start_of(ucontext, thread->stack);
+    if (thread->id != agent.pid)
+        thread->start = (void *(*)(void *))start_of_seen(seen, thread->stack);
     thread_self = thread;
     return thread_equip_late(thread, last, wall) ? NULL : thread;
 }
@@ -99,11 +117,11 @@ struct thread *thread_begin_existing(const void *ucontext)
         return NULL;
     struct thread *thread = find((pid_t)syscall(SYS_gettid));
     return thread && !atomic_load_explicit(&thread->begun, memory_order_relaxed)
-               ? introduce(thread, ucontext)
+               ? introduce(thread, &(struct sighting){.ucontext = ucontext})
                : NULL;
 }
 
-void thread_begin_existing_here(void)
+void thread_begin_existing_here(const struct caller_registers *caller)
 {
     // A record of an earlier recording is not begun.
     if (!agent.attached || atomic_load(&agent.left) ||
@@ -114,7 +132,7 @@ void thread_begin_existing_here(void)
     signal_mask_change(SIG_SETMASK, &all, &before);
     struct thread *thread = find((pid_t)syscall(SYS_gettid));
     if (thread && !atomic_load_explicit(&thread->begun, memory_order_relaxed))
-        introduce(thread, NULL);
+        introduce(thread, &(struct sighting){.caller = caller});
     signal_mask_release(&before);
 }
 
@@ -212,11 +230,12 @@ static void pause_briefly(void)
 
 #define HANDLER_MOST_MS 1000
 
-// No handler of ours is at work in it, nor the marker's stub.
+// No handler of ours is at work in it, nor the marker's stub, nor an event.
 static void wait_for_handler(struct thread *thread)
 {
     for (int i = 0; i < HANDLER_MOST_MS; i++) {
-        if (!atomic_load(&thread->sampling) && !thread->tracked.walker.in_stub)
+        if (!atomic_load(&thread->sampling) && !atomic_load(&thread->events) &&
+            !thread->tracked.walker.in_stub)
             return;
         pause_briefly();
     }
@@ -234,8 +253,8 @@ static void note_ticked(struct thread *thread)
     const struct live_options *options = &agent.session->options;
     const bool begun = atomic_load_explicit(&thread->begun, memory_order_relaxed),
                is_cpu = options->event == LIVE_EVENT_CPU;
-    if (thread->asked)
-        return; // it has closed its clock itself
+    if (thread->asked || !thread_needs_clock(options))
+        return; // it has closed its clock itself, or has had none
     if (!begun && is_cpu && clock_cpu_of(thread->id) - thread->last < options->period_ns / 2)
         return;
     if (ticked.count < ticked.room)

@@ -53,7 +53,7 @@ static void close_tracker(struct thread *thread)
     tracker->close(&thread->tracked);
 }
 
-static bool needs_clock(const struct live_options *options)
+bool thread_needs_clock(const struct live_options *options)
 {
     return event_of(options->event)->by_clock || options->burst_interval_ns ||
            options->calls_window;
@@ -139,7 +139,7 @@ static int begin_thread(struct thread *thread)
     uint64_t first = pending + SHORTEST_NS < period ? period - pending : SHORTEST_NS;
     if (options->burst_interval_ns)
         first = tracker->first_tick(&thread->tracked, pending);
-    if (needs_clock(options))
+    if (thread_needs_clock(options))
         error = thread == thread_self ? clock_open(&thread->clock, options, first)
                                       : clock_open_for(&thread->clock, thread->id, options, first);
     if (!error)
@@ -169,7 +169,7 @@ static void start_clock(struct thread *thread, uint64_t began, uint64_t *startup
 {
     const struct live_options *options = &agent.session->options;
     counters_go(&thread->counters, options);
-    if (!needs_clock(options))
+    if (!thread_needs_clock(options))
         return;
     const uint64_t now = event_clock(thread);
     const uint64_t before = options->event == LIVE_EVENT_CPU && now > began ? now - began : 0;
@@ -326,7 +326,7 @@ static struct unwind_bounds loading_stack(void)
 
 static void before_fork(void)
 {
-    thread_begin_existing_here();
+    thread_begin_existing_here(NULL);
     exec_before_fork();
     trackers_before_fork();
 }
@@ -397,6 +397,8 @@ int thread_open_clock(struct thread *thread)
     const struct live_options *options = &agent.session->options;
     thread->wall = clock_now(LIVE_EVENT_WALL);
     thread->last = options->event == LIVE_EVENT_CPU ? clock_cpu_of(thread->id) : thread->wall;
+    if (!thread_needs_clock(options))
+        return 0;
     const int error = clock_open_for(&thread->clock, thread->id, options, options->period_ns);
     if (error)
         return error;
@@ -413,7 +415,8 @@ int thread_equip_late(struct thread *thread, uint64_t last, uint64_t wall)
     thread->record->charged = last;
     thread->last = last - thread->last;
     thread->wall = wall - thread->wall;
-    switches_begin(&thread->switches, last, true);
+    if (event_of(agent.session->options.event)->by_clock)
+        switches_begin(&thread->switches, last, true);
     adopt(thread);
     atomic_store_explicit(&thread->begun, 1, memory_order_release);
     return 0;
@@ -438,7 +441,7 @@ void thread_rest(struct thread *thread)
 {
     struct live_options options = agent.session->options;
     options.source = thread->clock.source;
-    if (options.source == LIVE_SOURCE_TIMER || !needs_clock(&options))
+    if (options.source == LIVE_SOURCE_TIMER || !thread_needs_clock(&options))
         return; // a timer cannot be made again in a handler: it ticks on, for nothing
     clock_close(&thread->clock);
     // Sequentially consistent, here and in thread_wake(): one of the two sees the other.
@@ -519,7 +522,7 @@ void thread_resume_clock(void)
     const struct live_options *options = &agent.session->options;
     if (thread_current)
         thread_reopen_counters(thread_current);
-    if (thread_current && needs_clock(options) && !atomic_load(&thread_current->idle) &&
+    if (thread_current && thread_needs_clock(options) && !atomic_load(&thread_current->idle) &&
         !clock_open(&thread_current->clock, options, options->period_ns))
         clock_go(&thread_current->clock, options);
 }

@@ -67,6 +67,8 @@ struct thread {
     struct thread *next;          // in the pool of unused ones
     // A handler of ours is at work in it. Sequentially consistent, with agent.left.
     _Atomic uint32_t sampling;
+    // Events that it is at, one within the other, where the recording may end: counted.c.
+    _Atomic uint32_t events;
 };
 
 // The calling thread; NULL if we do not know it.
@@ -93,6 +95,9 @@ static inline bool thread_is_sparse(const struct thread *thread)
 {
     return thread->clock.period > agent.session->options.period_ns;
 }
+
+// Whether threads have clocks in a recording with these options.
+bool thread_needs_clock(const struct live_options *options);
 
 // Counts how often the calling thread was switched, while its clock is one that costs something
 // then. `now` is the event's clock. Signal-safe.
@@ -189,6 +194,10 @@ void thread_wake(struct thread *thread);
 // A tree for the thread, in the phase that it is in: one that an earlier thread with its start
 // routine has left, or a new one. NULL: no memory. Signal-safe.
 struct live_thread *thread_record(struct thread *thread);
+
+// The tree of the calling thread; where threads are yet to make themselves known, that which the
+// main thread will take. 0: no memory. In normal context.
+ref_t thread_first_tree(void);
 
 #define PHASE_UNSURE UINT16_MAX
 

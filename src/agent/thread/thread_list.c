@@ -212,6 +212,7 @@ void thread_list_wake_all(void)
 void thread_list_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);
+    atomic_store(&agent.visitors, 0); // those do not exist here
     early_count = 0;
     newest = thread_self;
     if (newest)

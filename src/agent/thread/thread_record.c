@@ -192,6 +192,20 @@ struct live_thread *thread_record(struct thread *thread)
     return record;
 }
 
+ref_t thread_first_tree(void)
+{
+    const struct thread *self = thread_current;
+    if (self && self->record)
+        return self->record->tree;
+    struct thread main = {.id = agent.pid};
+    main.record = thread_record(&main);
+    if (!main.record)
+        return 0;
+    const ref_t tree = main.record->tree;
+    thread_leave_record(&main);
+    return tree;
+}
+
 bool thread_is_misplaced(const struct thread *thread)
 {
     return atomic_load_explicit(&thread->record_phase, memory_order_relaxed) != phase_of(thread) ||

@@ -159,7 +159,8 @@ static int record_attached(struct record_options *options)
     struct inherited inherited;
     sigset_t watched;
     int outcome[2], passed[2];
-    int status = launch_find_agent(&launch, AGENT_NAME);
+    // That of programs which they start. The one that enters them lies beside it (inject/injection_target.h).
+    int status = launch_find_agent(&launch, agent_name(options));
     if (status || (status = attached_check(options, launch.agent_path)) ||
         (options->everything && (status = from_outside_check_all(options))))
         return status;

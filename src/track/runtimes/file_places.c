@@ -113,3 +113,9 @@ void file_places_forget(unsigned first, unsigned last)
     for (unsigned i = first; i <= last && i < FILE_PLACES_DESCRIPTORS; i++)
         file_place_forget((int)i);
 }
+
+void file_places_forget_all(void)
+{
+    file_places_forget(0, FILE_PLACES_DESCRIPTORS - 1);
+    atomic_store_explicit(&names, 0, memory_order_relaxed);
+}

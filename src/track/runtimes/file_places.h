@@ -21,4 +21,7 @@ place_t file_place(int descriptor);
 int file_place_forget(int descriptor);
 void file_places_forget(unsigned first, unsigned last);
 
+// Another recording begins in this process: all of them, and that names were told.
+void file_places_forget_all(void);
+
 #endif

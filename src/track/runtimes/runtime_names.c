@@ -21,6 +21,13 @@ void runtime_names_start(struct arena *arena, _Atomic ref_t *names, void (*note)
     list = names;
 }
 
+void runtime_names_forget(void)
+{
+    for (size_t i = 0; i < KNOWN; i++)
+        if (atomic_load_explicit(&known[i], memory_order_relaxed)) // else its page stays untouched
+            atomic_store_explicit(&known[i], 0, memory_order_relaxed);
+}
+
 place_t runtime_place(unsigned module, uint64_t hash)
 {
     const uint64_t offset = hash >> (64 - PLACE_OFFSET_BITS + 2) << 1;

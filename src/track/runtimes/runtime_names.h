@@ -15,6 +15,9 @@
 // `note` hears when there is no room for more names.
 void runtime_names_start(struct arena *arena, _Atomic ref_t *names, void (*note)(const char *text));
 
+// Another recording begins in this process, and hears all names anew. Before runtime_names_start().
+void runtime_names_forget(void);
+
 // A function that a runtime runs.
 struct runtime_frame {
     place_t function;

@@ -4,6 +4,7 @@
 #include "base/system/agent_map.h"
 #include "event/birth.h"
 #include "event/clock.h"
+#include "loadmap/lookup.h"
 #include <errno.h>
 #include <sys/mman.h>
 
@@ -120,11 +121,11 @@ WITH_WEIGHT ref_t attribute(struct thread *thread, const struct caller_registers
 }
 
 // A block of this size, which stands for so much.
-WITH_WEIGHT void note(const void *block, size_t size, const void *frame,
+WITH_WEIGHT void note(enum counted_visit visit, const void *block, size_t size, const void *frame,
                       const struct block_weight *weight)
 {
     const struct caller_registers caller = unwind_caller_of(frame);
-    struct thread *thread = thread_current;
+    struct thread *thread = counted_thread(visit);
     // Relaxed: a number by itself.
     const uint32_t birth =
         atomic_load_explicit(&agent.session->birth, memory_order_relaxed) & BIRTH_MOST;
@@ -157,9 +158,11 @@ static size_t limited(size_t size)
 
 void alloc_note(const void *block, size_t size, const void *frame)
 {
+    const enum counted_visit visit = counted_enter(LIVE_EVENT_ALLOC, frame);
     size = limited(size);
-    if (agent_is_recording())
-        note(block, size, frame, &(struct block_weight){.bytes = size, .blocks = 1});
+    if (visit && agent_is_recording())
+        note(visit, block, size, frame, &(struct block_weight){.bytes = size, .blocks = 1});
+    counted_leave(visit);
 }
 
 // Once for each thread, and for the first one of a child of fork: no two shall have the same gaps.
@@ -184,19 +187,27 @@ void alloc_note_sampled(const void *block, size_t size, const void *frame)
 {
     const uint64_t first = alloc_sampler.random ? 0 : seed();
     size = limited(size);
-    if (!byte_sampler_takes(&alloc_sampler, size, alloc.period, first) || !agent_is_recording())
+    if (!byte_sampler_takes(&alloc_sampler, size, alloc.period, first))
         return;
-    const struct block_weight weight = byte_sampler_weight(size, alloc.period);
-    filter_change(block, 1);
-    newest.left = alloc_sampler.left;
-    note(block, size, frame, &weight);
+    const enum counted_visit visit = counted_enter(LIVE_EVENT_ALLOC, frame);
+    if (visit && agent_is_recording()) {
+        const struct block_weight weight = byte_sampler_weight(size, alloc.period);
+        filter_change(block, 1);
+        newest.left = alloc_sampler.left;
+        note(visit, block, size, frame, &weight);
+    }
+    counted_leave(visit);
 }
 
-struct block_taken alloc_take(const void *block)
+struct block_taken alloc_take(const void *block, const void *frame)
 {
     struct block_taken taken = {.known = false};
     // The allocator will look at it next: no need to wait for one after the other.
     __builtin_prefetch((const char *)block - 2 * sizeof(size_t), 1);
+    const enum counted_visit visit = counted_enter(LIVE_EVENT_ALLOC, frame);
+    if (!visit)
+        return taken;
+    taken.recording = agent.recording;
     taken.known = blocks_take(&alloc.blocks, (uintptr_t)block, &taken.facts);
     if (newest.block == block) {
         taken.temporary = !alloc.period || newest.left == alloc_sampler.left;
@@ -204,50 +215,63 @@ struct block_taken alloc_take(const void *block)
     }
     if (taken.known && alloc.period)
         filter_change(block, -1);
+    counted_leave(visit);
     return taken;
 }
 
-void alloc_put_back(const void *block, struct block_taken taken)
+void alloc_put_back(const void *block, struct block_taken taken, const void *frame)
 {
-    if (!taken.known)
+    const enum counted_visit visit =
+        taken.known ? counted_enter(LIVE_EVENT_ALLOC, frame) : COUNTED_TOO_LATE;
+    if (!visit)
         return;
-    if (taken.temporary)
-        newest.block = block;
-    if (alloc.period)
-        filter_change(block, 1);
-    blocks_add(&alloc.blocks, (uintptr_t)block, &taken.facts);
+    if (taken.recording == agent.recording) {
+        if (taken.temporary)
+            newest.block = block;
+        if (alloc.period)
+            filter_change(block, 1);
+        blocks_add(&alloc.blocks, (uintptr_t)block, &taken.facts);
+    }
+    counted_leave(visit);
 }
 
-void alloc_freed(struct block_taken taken)
+static inline void count_freed(const struct block_taken *taken)
 {
-    if (!taken.known) {
+    if (!taken->known) {
         if (!alloc.period)
             counted_add((uint64_t *)&totals()->unknown, 1);
         return;
     }
-    struct block_weight weight = {.bytes = taken.facts.size, .blocks = 1};
+    struct block_weight weight = {.bytes = taken->facts.size, .blocks = 1};
     if (UNLIKELY(alloc.period))
-        weight = byte_sampler_weight(taken.facts.size, alloc.period);
-    if (taken.facts.node) {
-        struct node *node = arena_at(&agent.arena, taken.facts.node);
+        weight = byte_sampler_weight(taken->facts.size, alloc.period);
+    if (taken->facts.node) {
+        struct node *node = arena_at(&agent.arena, taken->facts.node);
         save(node);
         counted_add(&node->value[LIVE_FREED_BYTES], weight.bytes);
         counted_add(&node->value[LIVE_FREED_BLOCKS], weight.blocks);
-        counted_add(&node->value[LIVE_BIRTHS], 0 - weight.bytes * birth_seconds(taken.facts.birth));
-        if (taken.temporary)
+        counted_add(&node->value[LIVE_BIRTHS],
+                    0 - weight.bytes * birth_seconds(taken->facts.birth));
+        if (taken->temporary)
             counted_add(&node->value[LIVE_TEMPORARY], weight.blocks);
     }
     add((uint64_t *)&totals()->live, 0 - weight.bytes);
 }
 
-void alloc_note_mapping(uint64_t mapped, uint64_t unmapped, const void *frame)
+void alloc_freed(struct block_taken taken, const void *frame)
 {
-    const int saved_errno = errno;
+    const enum counted_visit visit = counted_enter(LIVE_EVENT_ALLOC, frame);
+    if (visit && taken.recording == agent.recording)
+        count_freed(&taken);
+    counted_leave(visit);
+}
+
+static void note_mapping(enum counted_visit visit, uint64_t mapped, uint64_t unmapped,
+                         const void *frame)
+{
     const struct caller_registers caller = unwind_caller_of(frame);
-    struct thread *thread = thread_current;
+    struct thread *thread = counted_thread(visit);
     ref_t ref = 0;
-    if (!alloc.keeps || !agent_is_recording())
-        return;
     if (LIKELY(counted_begin(thread, frame))) {
         ref = counted_node(thread, &caller, 0);
         counted_end(thread, ref);
@@ -255,14 +279,28 @@ void alloc_note_mapping(uint64_t mapped, uint64_t unmapped, const void *frame)
     struct node *node = arena_at(&agent.arena, ref ? ref : counted_without_context);
     counted_add(&node->value[LIVE_MAPPED], mapped);
     counted_add(&node->value[LIVE_UNMAPPED], unmapped);
+}
+
+void alloc_note_mapping(uint64_t mapped, uint64_t unmapped, const void *frame)
+{
+    const int saved_errno = errno;
+    const enum counted_visit visit = counted_enter(LIVE_EVENT_ALLOC, frame);
+    if (visit && alloc.keeps && agent_is_recording())
+        note_mapping(visit, mapped, unmapped, frame);
+    counted_leave(visit);
     errno = saved_errno;
 }
 
+// An agent that has come late may have had a table before. One that is too small is left, empty.
 static int map_table(void)
 {
     size_t bytes = TABLE_LEAST;
     while (bytes * 2 <= agent.slice_mapped / ALLOC_PART)
         bytes *= 2;
+    if (alloc.table_bytes && counted_may_end)
+        counted_clear(alloc.blocks.table, alloc.table_bytes);
+    if (alloc.table_bytes && (alloc.table_bytes >= bytes || !counted_may_end))
+        return 0;
     void *table = counted_map(bytes);
     while (!table && bytes > TABLE_LEAST) {
         bytes /= 2;
@@ -287,22 +325,23 @@ static void find_functions(void)
     uintptr_t functions[16];
     if (!alloc_functions)
         agent_note("libcairn.so sees no allocations: libcairn-alloc.so does");
-    else if (!alloc_reaches_us())
+    else if (counted_may_end ? lookup_in_executable("malloc") : !alloc_reaches_us())
         agent_note("a program has an allocator inside of its executable: what that allocates is "
                    "not seen");
     else if (alloc_misses_new())
         agent_note("the allocator of a program has an operator new of its own: what C++ code "
                    "allocates is not seen");
-    if (!alloc_functions)
-        return;
+    if (!alloc_functions || counted_may_end)
+        return; // only walks are made then
     trackers_leave_calls(functions, alloc_functions(functions, 16));
     trackers_doubt_functions(functions, alloc_real_functions(functions, 16));
     alloc_tell_trackers_of_maps();
 }
 
+static _Atomic uint64_t told; // of this process' memory
+
 void alloc_count_memory(void)
 {
-    static _Atomic uint64_t told;
     unsigned char there[1024];
     const size_t piece = sizeof there * 4096;
     uint64_t pages = 0;
@@ -320,14 +359,17 @@ void alloc_count_memory(void)
 
 int alloc_start(void)
 {
-    if (!alloc.table_bytes)
+    if (!alloc.table_bytes || counted_may_end)
         find_functions();
     const struct live_options *options = &agent.session->options;
-    const int error = alloc.table_bytes ? 0 : map_table();
+    const int error = map_table();
+    atomic_store_explicit(&told, 0, memory_order_relaxed);
     alloc.keeps = tree_traits_of(options->tree)->keeps_all;
     alloc.period = options->alloc_period;
     alloc.shift = alloc.period ? BYTE_SAMPLER_SHIFT : 0;
     alloc_sampler = (struct byte_sampler){.left = 0};
+    if (alloc_filter && counted_may_end)
+        counted_clear(alloc_filter, UINT64_C(1) << ALLOC_FILTER_BITS);
     if (!alloc_filter && alloc.period)
         alloc_filter = counted_map(UINT64_C(1) << ALLOC_FILTER_BITS);
     if (error || (alloc.period && !alloc_filter))

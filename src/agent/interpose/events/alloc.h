@@ -24,6 +24,7 @@
 // The functions that the program calls are in malloc.c, which is in libcairn-alloc.so alone: with
 // other events nothing stands between a program and its allocator.
 
+#include "agent/interpose/interposed.h"
 #include "agent/thread/counted.h"
 #include "event/blocks.h"
 #include "event/byte_sampler.h"
@@ -34,11 +35,13 @@
 
 struct block_taken {
     struct block_facts facts;
+    uint32_t recording; // agent.recording
     bool known;
     bool temporary; // its thread has allocated nothing since
 };
 
-// Once, when the main thread is known; and in a child of fork. 0 or -errno.
+// Once, when the main thread is known; in a child of fork; and for each recording of an agent that
+// comes late. 0 or -errno.
 int alloc_start(void);
 
 // Publishes how much memory the table has taken so far.
@@ -86,19 +89,24 @@ void alloc_note_mapping(uint64_t mapped, uint64_t unmapped, const void *frame);
 
 // map_calls.c: tells trackers of the functions that are interposed. Before it is on.
 void alloc_tell_trackers_of_maps(void);
+struct interposed_group alloc_map_functions(void);
 
 // malloc.c: the functions that are interposed, and whether those that the program calls are among
 // them. Before it is on.
-unsigned alloc_functions(uintptr_t *functions, unsigned most);
+#define ALLOC_FUNCTIONS 10
+extern const char *const alloc_names[ALLOC_FUNCTIONS];
+unsigned alloc_functions(uintptr_t *functions, unsigned most);      // in the order of their names
 unsigned alloc_real_functions(uintptr_t *functions, unsigned most); // that they call
 bool alloc_reaches_us(void);
+// For an agent that comes late: the program's own functions are these. False: it lacks some.
+bool alloc_work_by(void *(*find)(const char *name));
 // The allocator brings an operator new of its own, which need not call malloc().
 bool alloc_misses_new(void);
 
 // It is about to give one back. The block that was taken out can be put back, if the allocator
 // refuses, or be counted as freed.
-struct block_taken alloc_take(const void *block);
-void alloc_put_back(const void *block, struct block_taken taken);
-void alloc_freed(struct block_taken taken);
+struct block_taken alloc_take(const void *block, const void *frame);
+void alloc_put_back(const void *block, struct block_taken taken, const void *frame);
+void alloc_freed(struct block_taken taken, const void *frame);
 
 #endif

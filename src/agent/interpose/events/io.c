@@ -9,6 +9,7 @@ static struct {
     bool started;
     bool keeps;     // trees are full: their statements have all values
     unsigned value; // the first of the values in a node
+    uint64_t since; // when counting began
 } io;
 
 // Values of enum live_io_value of one operation.
@@ -55,31 +56,39 @@ static ref_t attribute(struct thread *thread, const struct caller_registers *cal
     return node;
 }
 
+static void note(enum counted_visit visit, const struct io_done *done, const void *frame,
+                 int descriptor)
+{
+    const struct caller_registers caller = unwind_caller_of(frame);
+    struct thread *thread = counted_thread(visit);
+    ref_t node = 0;
+    const place_t file = io.keeps ? file_place(descriptor) : 0;
+    if (LIKELY(counted_begin(thread, frame))) {
+        node = attribute(thread, &caller, done, file);
+        counted_end(thread, node);
+    }
+    if (!node && io.keeps)
+        charge(counted_without_context, done);
+}
+
 void io_note(enum io_direction direction, int64_t bytes, uint64_t begun, const void *frame,
              int descriptor)
 {
     const int saved_errno = errno;
-    if (!is_wanted(&direction))
-        return;
-    const struct io_done done = describe(direction, bytes, clock_now(LIVE_EVENT_WALL) - begun);
-    const struct caller_registers caller = unwind_caller_of(frame);
-    struct thread *thread = thread_current;
-    ref_t node = 0;
-    if (!agent_is_recording())
-        return;
-    const place_t file = io.keeps ? file_place(descriptor) : 0;
-    if (LIKELY(counted_begin(thread, frame))) {
-        node = attribute(thread, &caller, &done, file);
-        counted_end(thread, node);
+    const enum counted_visit visit = counted_enter(LIVE_EVENT_IO, frame);
+    // One that was under way when the recording began is none of it.
+    if (visit && begun >= io.since && is_wanted(&direction) && agent_is_recording()) {
+        const struct io_done done = describe(direction, bytes, clock_now(LIVE_EVENT_WALL) - begun);
+        note(visit, &done, frame, descriptor);
     }
-    if (!node && io.keeps)
-        charge(counted_without_context, &done);
+    counted_leave(visit);
     errno = saved_errno;
 }
 
 // Only in the builds that have them.
 #pragma weak io_tell_trackers
 #pragma weak stdio_intercept
+#pragma weak stdio_release
 
 static void intercept(void)
 {
@@ -87,18 +96,26 @@ static void intercept(void)
         agent_note("libcairn.so sees no I/O: libcairn-io.so does");
         return;
     }
-    io_tell_trackers();
+    if (!counted_may_end)
+        io_tell_trackers(); // else only walks are made
     if (!stdio_intercept())
         agent_note("the I/O of stdio (fread, printf) is not seen: this libc keeps its streams "
                    "closed to us");
 }
 
+void io_end(void)
+{
+    if (stdio_release)
+        stdio_release();
+}
+
 int io_start(void)
 {
-    if (!io.started)
+    if (!io.started || counted_may_end)
         intercept();
     io.started = true;
     io.keeps = tree_traits_of(agent.session->options.tree)->keeps_all;
     io.value = live_io_value(&agent.session->options);
+    io.since = clock_now(LIVE_EVENT_WALL);
     return counted_switch_on(LIVE_EVENT_IO, COUNTED_ALL);
 }

@@ -12,6 +12,7 @@
 // The functions that the program calls are in the agents that count I/O alone: with other events
 // nothing stands between a program and its files.
 
+#include "agent/interpose/interposed.h"
 #include "agent/session/agent.h"
 #include "agent/thread/counted.h"
 
@@ -23,8 +24,10 @@ enum io_direction {
     IO_THROUGH, // from one file to another: read, and written
 };
 
-// Once, when the main thread is known; and in a child of fork. 0 or -errno.
+// Once, when the main thread is known; in a child of fork; and for each recording of an agent that
+// comes late, which ends with io_end(). 0 or -errno.
 int io_start(void);
+void io_end(void);
 
 // An operation on a descriptor (-1: on none) that began at a time has ended; negative bytes: it has
 // failed. `frame` is that of the function of ours that the program has called. Keeps errno.
@@ -33,8 +36,10 @@ void io_note(enum io_direction direction, int64_t bytes, uint64_t begun, const v
 
 // io_calls.c: tells trackers of the functions that are interposed. Before it is on.
 void io_tell_trackers(void);
+struct interposed_group io_functions(void);
 
 // stdio.c: has libc's streams call us. False: they cannot be made to.
 bool stdio_intercept(void);
+void stdio_release(void); // no more
 
 #endif

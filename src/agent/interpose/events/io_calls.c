@@ -27,9 +27,14 @@ __attribute__((constructor(101))) static void look_up_io(void)
     interposed_look_up_all(INTERPOSED_GROUP(interposed_io));
 }
 
+struct interposed_group io_functions(void)
+{
+    return INTERPOSED_GROUP(interposed_io);
+}
+
 void io_tell_trackers(void)
 {
-    interposed_tell_trackers(INTERPOSED_GROUP(interposed_io));
+    interposed_tell_trackers(io_functions());
 }
 
 // Whether the call is the program's, and counts. The agent uses files, too.

@@ -51,14 +51,30 @@ static struct holder *take_place(const void *of)
     return place;
 }
 
-void lock_hold(const struct lock_operation *operation, const void *of)
+// Around all that an operation does with the recording, if that is still the one it began in.
+static enum counted_visit enter(const struct lock_operation *operation)
 {
-    if (!lock.keeps)
-        return;
+    const enum counted_visit visit = counted_enter(LIVE_EVENT_LOCK, operation->frame);
+    if (!visit || operation->recording == agent.recording)
+        return visit;
+    counted_leave(visit);
+    return COUNTED_TOO_LATE;
+}
+
+static void hold(const struct lock_operation *operation, const void *of)
+{
     struct holder *place = find_holder(of);
     if (UNLIKELY(!place))
         place = take_place(of);
     __atomic_store_n(&place->node, operation->node, __ATOMIC_RELAXED);
+}
+
+void lock_hold(const struct lock_operation *operation, const void *of)
+{
+    const enum counted_visit visit = enter(operation);
+    if (visit && lock.keeps)
+        hold(operation, of);
+    counted_leave(visit);
 }
 
 static void count(ref_t ref, enum live_lock_value value, uint64_t amount)
@@ -68,10 +84,10 @@ static void count(ref_t ref, enum live_lock_value value, uint64_t amount)
 }
 
 // The node of the caller; where trees forget, with this cost, which is then charged.
-static ref_t locate(const void *frame, uint64_t cost)
+static ref_t locate(enum counted_visit visit, const void *frame, uint64_t cost)
 {
     const struct caller_registers caller = unwind_caller_of(frame);
-    struct thread *thread = thread_current;
+    struct thread *thread = counted_thread(visit);
     ref_t node = 0;
     if (!counted_begin(thread, frame))
         return 0;
@@ -86,7 +102,14 @@ static ref_t locate(const void *frame, uint64_t cost)
 
 struct lock_operation lock_begin(const void *frame)
 {
-    return (struct lock_operation){.frame = frame, .node = lock.keeps ? locate(frame, 0) : 0};
+    const enum counted_visit visit = counted_enter(LIVE_EVENT_LOCK, frame);
+    const struct lock_operation operation = {
+        .frame = frame,
+        .node = visit && lock.keeps ? locate(visit, frame, 0) : 0,
+        .recording = visit ? agent.recording : agent.recording - 1,
+    };
+    counted_leave(visit);
+    return operation;
 }
 
 void lock_wait(struct lock_operation *operation, const void *of)
@@ -138,11 +161,11 @@ static void blame(const struct lock_operation *operation, uint64_t ns)
     atomic_fetch_add_explicit(&place->waits, 1, memory_order_relaxed);
 }
 
-void lock_waited(const struct lock_operation *operation)
+static void note_wait(enum counted_visit visit, const struct lock_operation *operation)
 {
     const uint64_t ns = time_of(operation);
     if (!lock.keeps) {
-        locate(operation->frame, ns);
+        locate(visit, operation->frame, ns);
         return;
     }
     add_cost(ns);
@@ -152,20 +175,33 @@ void lock_waited(const struct lock_operation *operation)
         blame(operation, ns);
 }
 
+void lock_waited(const struct lock_operation *operation)
+{
+    const enum counted_visit visit = enter(operation);
+    if (visit)
+        note_wait(visit, operation);
+    counted_leave(visit);
+}
+
 void lock_taken(const struct lock_operation *operation, const void *of)
 {
-    lock_hold(operation, of);
-    if (lock.keeps)
+    const enum counted_visit visit = enter(operation);
+    if (visit && lock.keeps) {
+        hold(operation, of);
         count(operation->node, LIVE_LOCK_ACQUIRED, 1);
+    }
+    counted_leave(visit);
 }
 
 void lock_synced(const struct lock_operation *operation)
 {
-    if (!lock.keeps)
-        return;
-    count(operation->node, LIVE_SYNCS, 1);
-    if (operation->begun)
-        count(operation->node, LIVE_SYNC_NS, time_of(operation));
+    const enum counted_visit visit = enter(operation);
+    if (visit && lock.keeps) {
+        count(operation->node, LIVE_SYNCS, 1);
+        if (operation->begun)
+            count(operation->node, LIVE_SYNC_NS, time_of(operation));
+    }
+    counted_leave(visit);
 }
 
 // Only in the builds that have it.
@@ -186,9 +222,11 @@ int lock_start(void)
 {
     if (!lock.told && !lock_tell_trackers)
         agent_note("libcairn.so sees no locks: libcairn-io.so does");
-    else if (!lock.told)
+    else if (!lock.told && !counted_may_end) // then only walks are made
         lock_tell_trackers();
     lock.told = true;
+    if (lock.holders && counted_may_end)
+        counted_clear(lock.holders, HOLDERS * sizeof *lock.holders);
     if (!lock.holders)
         lock.holders = counted_map(HOLDERS * sizeof *lock.holders);
     if (!lock.holders)

@@ -14,17 +14,20 @@
 //
 // The functions that the program calls are in lock_calls.c, in the agents that count them.
 
+#include "agent/interpose/interposed.h"
 #include "agent/thread/counted.h"
 
 // An operation that has begun, on behalf of the caller of the function with this frame.
 struct lock_operation {
     const void *frame;
-    ref_t node;     // of its context; 0: it is found at the end, or not at all
-    ref_t holder;   // where the lock was taken that it waits for; 0: not known
-    uint64_t begun; // the wait; 0: there is none yet
+    ref_t node;         // of its context; 0: it is found at the end, or not at all
+    ref_t holder;       // where the lock was taken that it waits for; 0: not known
+    uint64_t begun;     // the wait; 0: there is none yet
+    uint32_t recording; // agent.recording, which its nodes are of
 };
 
-// Once, when the main thread is known; and in a child of fork. 0 or -errno.
+// Once, when the main thread is known; in a child of fork; and for each recording of an agent that
+// comes late. 0 or -errno.
 int lock_start(void);
 
 // These keep errno.
@@ -47,5 +50,6 @@ void lock_hold(const struct lock_operation *operation, const void *lock);
 
 // lock_calls.c: tells trackers of the functions that are interposed. Before it is on.
 void lock_tell_trackers(void);
+struct interposed_group lock_functions(void);
 
 #endif

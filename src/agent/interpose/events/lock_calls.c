@@ -19,9 +19,14 @@ __attribute__((constructor(101))) static void look_up_locks(void)
     interposed_look_up_all(INTERPOSED_GROUP(interposed_lock));
 }
 
+struct interposed_group lock_functions(void)
+{
+    return INTERPOSED_GROUP(interposed_lock);
+}
+
 void lock_tell_trackers(void)
 {
-    interposed_tell_trackers(INTERPOSED_GROUP(interposed_lock));
+    interposed_tell_trackers(lock_functions());
 }
 
 // Whether the call is the program's, and counts. libc locks on behalf of the agent, too.

@@ -53,6 +53,31 @@ static bool is_from_before(const void *block)
     return (uintptr_t)block - (uintptr_t)before.bytes < sizeof before.bytes;
 }
 
+static void find_all(void *(*find)(const char *name))
+{
+    real.malloc = (__typeof__(real.malloc))find("malloc");
+    real.calloc = (__typeof__(real.calloc))find("calloc");
+    real.realloc = (__typeof__(real.realloc))find("realloc");
+    real.free = (__typeof__(real.free))find("free");
+    real.posix_memalign = (__typeof__(real.posix_memalign))find("posix_memalign");
+    real.aligned_alloc = (__typeof__(real.aligned_alloc))find("aligned_alloc");
+    real.memalign = (__typeof__(real.memalign))find("memalign");
+    real.valloc = (__typeof__(real.valloc))find("valloc");
+    real.pvalloc = (__typeof__(real.pvalloc))find("pvalloc");
+    real.ready = real.malloc && real.calloc && real.realloc && real.free;
+}
+
+bool alloc_work_by(void *(*find)(const char *name))
+{
+    find_all(find);
+    return real.ready;
+}
+
+static void *find_next(const char *name)
+{
+    return dlsym(RTLD_NEXT, name);
+}
+
 // The loader calls first, long before there are threads.
 static __attribute__((noinline, cold)) bool find_real(void)
 {
@@ -60,16 +85,7 @@ static __attribute__((noinline, cold)) bool find_real(void)
         return false;
     const int saved_errno = errno;
     before.open = true;
-    real.malloc = (__typeof__(real.malloc))dlsym(RTLD_NEXT, "malloc");
-    real.calloc = (__typeof__(real.calloc))dlsym(RTLD_NEXT, "calloc");
-    real.realloc = (__typeof__(real.realloc))dlsym(RTLD_NEXT, "realloc");
-    real.free = (__typeof__(real.free))dlsym(RTLD_NEXT, "free");
-    real.posix_memalign = (__typeof__(real.posix_memalign))dlsym(RTLD_NEXT, "posix_memalign");
-    real.aligned_alloc = (__typeof__(real.aligned_alloc))dlsym(RTLD_NEXT, "aligned_alloc");
-    real.memalign = (__typeof__(real.memalign))dlsym(RTLD_NEXT, "memalign");
-    real.valloc = (__typeof__(real.valloc))dlsym(RTLD_NEXT, "valloc");
-    real.pvalloc = (__typeof__(real.pvalloc))dlsym(RTLD_NEXT, "pvalloc");
-    real.ready = true;
+    find_all(find_next);
     before.open = false;
     errno = saved_errno;
     return true;
@@ -138,7 +154,7 @@ INTERPOSED void free(void *block)
         return;
     const enum counted_mode mode = counted_mode(LIVE_EVENT_ALLOC);
     if (block && mode && !is_inner(FRAME) && alloc_may_know(mode, block))
-        alloc_freed(alloc_take(block));
+        alloc_freed(alloc_take(block, FRAME), FRAME);
     real.free(block);
 }
 
@@ -163,16 +179,16 @@ static inline __attribute__((always_inline)) void *reallocate(void *block, size_
     struct block_taken taken = {.known = false};
     const bool may_be_known = block && alloc_may_know(mode, block);
     if (may_be_known)
-        taken = alloc_take(block);
+        taken = alloc_take(block, frame);
     outer = (uintptr_t)frame;
     void *moved = real.realloc(block, size);
     outer = 0;
     if (!moved && size) {
-        alloc_put_back(block, taken);
+        alloc_put_back(block, taken, frame);
         return NULL;
     }
     if (may_be_known)
-        alloc_freed(taken);
+        alloc_freed(taken, frame);
     if (moved)
         alloc_given(mode, moved, size, frame);
     return moved;
@@ -246,9 +262,14 @@ static unsigned copy(uintptr_t *to, unsigned most, const uintptr_t *from, unsign
     return copied;
 }
 
+const char *const alloc_names[ALLOC_FUNCTIONS] = {
+    "malloc",        "calloc",   "realloc", "free",    "posix_memalign",
+    "aligned_alloc", "memalign", "valloc",  "pvalloc", "reallocarray",
+};
+
 unsigned alloc_functions(uintptr_t *functions, unsigned most)
 {
-    const uintptr_t all[] = {
+    const uintptr_t all[ALLOC_FUNCTIONS] = {
         (uintptr_t)our_malloc,       (uintptr_t)our_calloc,         (uintptr_t)our_realloc,
         (uintptr_t)our_free,         (uintptr_t)our_posix_memalign, (uintptr_t)our_aligned_alloc,
         (uintptr_t)our_memalign,     (uintptr_t)our_valloc,         (uintptr_t)our_pvalloc,

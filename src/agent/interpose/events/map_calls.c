@@ -16,9 +16,14 @@ __attribute__((constructor(101))) static void look_up_maps(void)
     interposed_look_up_all(INTERPOSED_GROUP(interposed_map));
 }
 
+struct interposed_group alloc_map_functions(void)
+{
+    return INTERPOSED_GROUP(interposed_map);
+}
+
 void alloc_tell_trackers_of_maps(void)
 {
-    interposed_tell_trackers(INTERPOSED_GROUP(interposed_map));
+    interposed_tell_trackers(alloc_map_functions());
 }
 
 #define FRAME __builtin_frame_address(0)

@@ -81,13 +81,28 @@ static unsigned change_words(const struct protected_part *part, uintptr_t from, 
     return changed;
 }
 
+static bool intercepted;
+
 bool stdio_intercept(void)
 {
+    if (intercepted) // a child of fork
+        return true;
     struct protected_part part = {.inside = (uintptr_t)dlsym(RTLD_NEXT, "_IO_file_jumps")};
     real.read = (__typeof__(real.read))dlsym(RTLD_NEXT, "_IO_file_read");
     real.write = (__typeof__(real.write))dlsym(RTLD_NEXT, "_IO_file_write");
     if (!part.inside || !real.read || !real.write || !dl_iterate_phdr(find_part, &part))
         return false;
+    intercepted = true;
     return change_words(&part, (uintptr_t)real.read, (uintptr_t)stream_read) &&
            change_words(&part, (uintptr_t)real.write, (uintptr_t)stream_write);
+}
+
+void stdio_release(void)
+{
+    struct protected_part part = {.inside = (uintptr_t)dlsym(RTLD_NEXT, "_IO_file_jumps")};
+    if (!intercepted || !dl_iterate_phdr(find_part, &part))
+        return;
+    intercepted = false;
+    change_words(&part, (uintptr_t)stream_read, (uintptr_t)real.read);
+    change_words(&part, (uintptr_t)stream_write, (uintptr_t)real.write);
 }

@@ -5,6 +5,7 @@
 // Starting the command that is to be profiled: first everything that can be known to go wrong is
 // checked, so that a program which cannot be profiled is not run at all.
 
+#include "live/attach.h"
 #include "outside/startup_sampler.h"
 #include <signal.h>
 #include <stdbool.h>
@@ -30,12 +31,6 @@ int launch_examine(struct launch *launch, char *const *command);
 // Finds the agent: CAIRN_AGENT_PATH, or the file of that name beside the tool, or where it is
 // installed. 0, or the exit status after a message to the user.
 int launch_find_agent(struct launch *launch, const char *name);
-
-#define AGENT_NAME "libcairn.so"
-// With the functions that programs allocate by, that they use files and locks by, and both.
-#define ALLOC_AGENT_NAME "libcairn-alloc.so"
-#define IO_AGENT_NAME "libcairn-io.so"
-#define ALLOC_IO_AGENT_NAME "libcairn-alloc-io.so"
 
 // The limits that the tool was started with, and that the command gets back.
 enum { LAUNCH_LIMITS = 3 };

@@ -298,12 +298,13 @@ static int set_pids(struct record_options *options, const char *text)
     return PROCEED;
 }
 
-static bool is_clock_alone(const struct record_options *options)
+// NULL: all of them can be.
+static const char *event_not_attached(const struct record_options *options)
 {
     for (unsigned i = 0; i < options->event_count; i++)
-        if (!event_of(options->events[i])->by_clock)
-            return false;
-    return true;
+        if (!option_attaches(options->events[i]))
+            return record_event_name(options, i);
+    return NULL;
 }
 
 // The rest takes an agent that was there from the start.
@@ -312,10 +313,9 @@ static int check_attached(const struct record_options *options)
     if (options->tracker != LIVE_TRACKER_WALK || options->trigger)
         return MISUSE("-p records by walking stacks: to follow calls, start the program with cairn "
                       "record");
-    if (!is_clock_alone(options))
-        return MISUSE("-p records -e cpu and -e wall: for other events, start the program with "
-                      "cairn record");
-    return PROCEED;
+    const char *event = event_not_attached(options);
+    return event ? MISUSE("-p cannot record -e %s: start the program with cairn record", event)
+                 : PROCEED;
 }
 
 static int set_format(struct record_options *options, const char *text)
