@@ -50,7 +50,7 @@ FOLDERS = {
     "agent/interpose/events": ["agent/interpose", "agent/session", "agent/thread"],
     "agent/interpose/process": ["agent/interpose", "agent/session", "agent/thread"],
     "agent/sampling": ["agent/interpose", "agent/session", "agent/thread"],
-    "agent/thread": ["agent/interpose", "agent/session"],
+    "agent/thread": ["agent/session"],
     "analyze": ["analyze/tree"],
     "analyze/annotate": ["analyze", "analyze/names", "analyze/tree", "analyze/views"],
     "analyze/compare": ["analyze", "analyze/index", "analyze/report", "analyze/summary",
@@ -112,7 +112,6 @@ FOLDERS = {
 
 # Folders that need each other.
 FOLDER_CYCLES = [
-    "agent/interpose agent/thread",
     "track/calls track/calls/bursts",
     "track/encode/sites track/encode/threads",
     "tree tree/bounded tree/miners",
@@ -121,9 +120,7 @@ FOLDER_CYCLES = [
 # Files (a header and its code are one) that need each other. Most are the header that shows a room to
 # others, whose types the files behind it use.
 FILE_CYCLES = [
-    "agent/interpose/environment agent/interpose/limits agent/interpose/signals "
-    "agent/interpose/syscall agent/thread/existing_threads agent/thread/interrupted_call "
-    "agent/thread/signal_stack agent/thread/thread",
+    "agent/thread/existing_threads agent/thread/signal_stack agent/thread/thread",
     "analyze/report/report analyze/report/report_frame",
     "cmd/record/options/event_options cmd/record/options/record_options "
     "cmd/record/options/tree_options",

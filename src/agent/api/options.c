@@ -311,24 +311,12 @@ static uint64_t sticky_rounds(struct decimal phi)
     return (uint64_t)bits * 6932 / 10000 + 1;
 }
 
-static char *put_number(char *to, uint64_t number)
-{
-    char digits[20];
-    size_t count = 0;
-    do
-        digits[count++] = (char)('0' + number % 10);
-    while (number /= 10);
-    while (count)
-        *to++ = digits[--count];
-    return to;
-}
-
 static char *put_share(char *to, struct decimal share)
 {
     for (; share.digits % 10 == 0 && share.digits; share.exponent++)
         share.digits /= 10;
-    to = stpcpy(put_number(to, share.digits), "e-");
-    return put_number(to, (uint64_t)-share.exponent);
+    to = stpcpy(decimal_write(to, share.digits), "e-");
+    return decimal_write(to, (uint64_t)-share.exponent);
 }
 
 // As the tool names the kinds.
@@ -347,7 +335,7 @@ static void name_tree(struct options_parsing *parsing)
             to = stpcpy(stpcpy(to, ","), live_word(LIVE_MINERS, options->miner));
         break;
     case LIVE_TREE_BOUNDED:
-        to = put_number(stpcpy(to, ":"), options->bounded_depth);
+        to = decimal_write(stpcpy(to, ":"), options->bounded_depth);
         break;
     default:
         break;

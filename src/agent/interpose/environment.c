@@ -2,6 +2,7 @@
 #include "agent/interpose/environment.h"
 #include "agent/interpose/limits.h"
 #include "agent/session/agent.h"
+#include "base/text/decimal.h"
 #include <elf.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,19 +59,6 @@ bool environment_is_emulated(char *const *environment)
 {
     const char *preload = find(environment, PRELOAD);
     return preload && strstr(preload, "/vgpreload_");
-}
-
-char *environment_number(char *text, uint64_t number)
-{
-    char digits[20];
-    size_t count = 0;
-    do
-        digits[count++] = (char)('0' + number % 10);
-    while (number /= 10);
-    while (count)
-        *text++ = digits[--count];
-    *text = 0;
-    return text;
 }
 
 // The value of LD_PRELOAD without the agent at its front; NULL if nothing else is in it.
@@ -142,7 +130,7 @@ void environment_show(char *const *environment, const char **shown, char *text, 
     }
     *shown++ = text;
     text = stpcpy(stpcpy(stpcpy(text, LIVE_ENVIRONMENT "="), agent.session_path), "@");
-    text = environment_number(text, charged);
+    text = decimal_write(text, charged);
     text = limits_print(stpcpy(text, "@")) + 1;
     *shown++ = text;
     text = stpcpy(stpcpy(text, PRELOAD "="), agent.session->agent_path);

@@ -15,9 +15,6 @@
 bool environment_session(char *const *environment, char *path, size_t bytes, uint64_t *charged,
                          const char **limits);
 
-// Writes a number at `text`, and returns its end.
-char *environment_number(char *text, uint64_t number);
-
 // Whether a program is given to another recording: `cairn record` under `cairn record`.
 bool environment_is_of_another(char *const *environment);
 

@@ -2,11 +2,11 @@
 // The limits that a program asks for, and sets, are about its own memory: see limits.h.
 
 #include "agent/interpose/limits.h"
-#include "agent/interpose/environment.h"
-#include "agent/interpose/syscall.h"
 #include "agent/session/agent.h"
 #include "agent/session/real.h"
+#include "agent/session/system_call.h"
 #include "base/system/agent_map.h"
+#include "base/text/decimal.h"
 #include <errno.h>
 #include <linux/capability.h>
 #include <stdlib.h>
@@ -46,11 +46,6 @@ static int change(int resource, const struct rlimit *wanted, struct rlimit *befo
     return (int)syscall_raw(SYS_prlimit64, 0, resource, wanted, before);
 }
 
-int limits_in_kernel(int resource, struct rlimit *limit)
-{
-    return change(resource, NULL, limit);
-}
-
 static uint64_t add(uint64_t limit, uint64_t more)
 {
     return limit == RLIM_INFINITY || limit + more < limit ? RLIM_INFINITY : limit + more;
@@ -73,7 +68,7 @@ static int hold(enum agent_map_sum sum)
                             .rlim_max = add(hard, by_hard ? ours : LATER)};
     struct rlimit now;
     int error = change(resources[sum], &wanted, NULL);
-    if (error && !limits_in_kernel(resources[sum], &now)) {
+    if (error && !system_limit(resources[sum], &now)) {
         wanted.rlim_max = smaller(wanted.rlim_max, now.rlim_max);
         wanted.rlim_cur = smaller(wanted.rlim_cur, wanted.rlim_max);
         error = change(resources[sum], &wanted, NULL);
@@ -139,7 +134,7 @@ void limits_start(const char *text)
     agent_map_claim(image - data, AGENT_MAP_SHARED);
     for (int sum = 0; sum < AGENT_MAP_SUMS; sum++) {
         struct rlimit limit;
-        if ((text && read_pair(&text, &limit)) || !limits_in_kernel(resources[sum], &limit))
+        if ((text && read_pair(&text, &limit)) || !system_limit(resources[sum], &limit))
             note((enum agent_map_sum)sum, &limit);
     }
     started = true;
@@ -151,7 +146,7 @@ static bool is_held(enum agent_map_sum sum)
 {
     struct rlimit now;
     return atomic_load_explicit(&program_limits[sum].set, memory_order_relaxed) &&
-           !limits_in_kernel(resources[sum], &now) &&
+           !system_limit(resources[sum], &now) &&
            now.rlim_cur == atomic_load_explicit(&program_limits[sum].held, memory_order_relaxed);
 }
 
@@ -159,7 +154,7 @@ static bool is_held(enum agent_map_sum sum)
 static int read_limit(enum agent_map_sum sum, struct rlimit *limit)
 {
     if (!is_held(sum))
-        return limits_in_kernel(resources[sum], limit);
+        return system_limit(resources[sum], limit);
     *limit = (struct rlimit){program_limits[sum].soft, program_limits[sum].hard};
     return 0;
 }
@@ -172,8 +167,8 @@ char *limits_print(char *text)
     for (int sum = 0; sum < AGENT_MAP_SUMS; sum++) {
         struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
         read_limit((enum agent_map_sum)sum, &limit);
-        text = stpcpy(environment_number(text, limit.rlim_cur), ",");
-        text = stpcpy(environment_number(text, limit.rlim_max), ",");
+        text = stpcpy(decimal_write(text, limit.rlim_cur), ",");
+        text = stpcpy(decimal_write(text, limit.rlim_max), ",");
     }
     return text;
 }

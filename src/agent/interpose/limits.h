@@ -32,9 +32,6 @@ uint64_t limits_of_space(void);
 // SYS_getrlimit, SYS_setrlimit and SYS_prlimit64, as the program makes them.
 long limits_call(long number, const unsigned long argument[5]);
 
-// As the kernel has it. 0 or -1.
-int limits_in_kernel(int resource, struct rlimit *limit);
-
 // Whether the process has a capability (CAP_*).
 bool limits_may(unsigned capability);
 

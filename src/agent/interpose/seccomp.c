@@ -7,6 +7,7 @@
 #include "agent/interpose/seccomp_filter.h"
 #include "agent/interpose/syscall.h"
 #include "agent/session/real.h"
+#include "agent/session/system_call.h"
 #include "agent/thread/interrupted_call.h"
 #include "agent/thread/signal_stack.h"
 #include "agent/thread/thread.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "agent/interpose/signals.h"
 #include "agent/interpose/own_signals.h"
-#include "agent/interpose/syscall.h"
 #include "agent/session/real.h"
+#include "agent/session/system_call.h"
 #include "agent/thread/existing_threads.h"
 #include "agent/thread/interrupted_call.h"
 #include "agent/thread/signal_frame.h"

@@ -17,10 +17,6 @@ int signals_start(void);
 // The program has its own handlers again. Only when no tick can come any more. 0 or -errno.
 int signals_stop(void);
 
-// Makes sure that the calling thread lets our signals in, and notes in thread->hidden what the
-// program thinks.
-void signals_open_thread(struct thread *thread);
-
 // Before exec: the new program inherits what the old one believed to be set.
 void signals_before_exec(void);
 void signals_after_failed_exec(void);

@@ -5,6 +5,7 @@
 #include "agent/interpose/limits.h"
 #include "agent/interpose/signals.h"
 #include "agent/session/real.h"
+#include "agent/session/system_call.h"
 #include "base/system/signal_mask.h"
 #include <errno.h>
 #include <string.h>

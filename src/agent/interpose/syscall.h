@@ -10,20 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// As the kernel has it.
-struct kernel_action {
-    void (*handler)(int);
-    unsigned long flags;
-    void (*restorer)(void);
-    uint64_t mask;
-};
-
-// Without a look at it. In syscall_x86_64.S.
-__attribute__((visibility("hidden"))) long syscall_raw(long number, ...);
-
-// The syscall() of all code but the agent's. Set once, before the program runs.
-extern __attribute__((visibility("hidden"))) __typeof__(&syscall_raw) syscall_next;
-
 // Those that are seen.
 __attribute__((visibility("hidden"))) long
 syscall_watched(long number, unsigned long first, unsigned long second, unsigned long third,
@@ -31,8 +17,5 @@ syscall_watched(long number, unsigned long first, unsigned long second, unsigned
 
 // SYS_prctl and SYS_seccomp: see seccomp.c.
 long seccomp_call(long number, const unsigned long argument[5]);
-
-// The program has forbidden itself some calls.
-extern bool seccomp_holds __attribute__((visibility("hidden")));
 
 #endif

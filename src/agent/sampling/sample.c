@@ -3,8 +3,8 @@
 
 #include "agent/sampling/sample.h"
 #include "agent/interpose/signals.h"
-#include "agent/interpose/syscall.h"
 #include "agent/sampling/watch.h"
+#include "agent/session/system_call.h"
 #include "agent/session/tracer.h"
 #include "agent/thread/counted.h"
 #include "agent/thread/thread.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "agent/thread/interrupted_call.h"
-#include "agent/interpose/syscall.h"
 #include "agent/session/agent.h"
+#include "agent/session/system_call.h"
 #include "event/clock.h"
 #include "unwind/arch.h"
 #include <errno.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "agent/thread/signal_stack.h"
-#include "agent/interpose/syscall.h"
+#include "agent/session/system_call.h"
 #include "agent/thread/signal_frame.h"
 #include "base/system/agent_map.h"
 #include "unwind/arch.h"

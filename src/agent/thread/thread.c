@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "agent/thread/thread.h"
-#include "agent/interpose/limits.h"
-#include "agent/interpose/signals.h"
 #include "agent/session/real.h"
+#include "agent/session/system_call.h"
 #include "agent/session/tracer.h"
 #include "agent/thread/existing_threads.h"
 #include "agent/thread/signal_stack.h"
@@ -269,7 +268,7 @@ struct unwind_bounds thread_main_stack(void)
     // A little of what lies above, the arguments, so that the outermost frame itself is inside.
     uintptr_t high = (uintptr_t)__libc_stack_end + 64;
     uint64_t reach = UNLIMITED_STACK;
-    if (!limits_in_kernel(RLIMIT_STACK, &limit) && limit.rlim_cur < reach)
+    if (!system_limit(RLIMIT_STACK, &limit) && limit.rlim_cur < reach)
         reach = limit.rlim_cur;
     return (struct unwind_bounds){.low = high > reach ? high - reach : 4096, .high = high};
 }

@@ -272,6 +272,10 @@ void sample_late(struct thread *thread, ref_t node);
 // sample, and the end of its clock. In sampling/sample.c.
 void sample_waiting(void *ucontext);
 
+// Makes sure that the calling thread lets our signals in, and notes in thread->hidden what the
+// program thinks. In interpose/signals.c.
+void signals_open_thread(struct thread *thread);
+
 // Around exec, where a tick would find no handler any more.
 void thread_pause_clock(void);
 void thread_resume_clock(void);

@@ -71,3 +71,16 @@ uint64_t decimal_inverse(struct decimal number, uint64_t times)
     above = (above + below - 1) / below;
     return above < UINT64_MAX ? (uint64_t)above : UINT64_MAX;
 }
+
+char *decimal_write(char *text, uint64_t number)
+{
+    char digits[20];
+    unsigned count = 0;
+    do
+        digits[count++] = (char)('0' + number % 10);
+    while (number /= 10);
+    while (count)
+        *text++ = digits[--count];
+    *text = 0;
+    return text;
+}

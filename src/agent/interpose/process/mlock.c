@@ -4,9 +4,9 @@
 // one, and ours are left out.
 
 #include "agent/interpose/limits.h"
-#include "agent/interpose/syscall.h"
 #include "agent/session/agent.h"
 #include "agent/session/real.h"
+#include "agent/session/system_call.h"
 #include "base/system/agent_map.h"
 #include "loadmap/maps.h"
 #include <errno.h>
@@ -88,8 +88,7 @@ static int refusal(struct locking *locking)
 {
     struct rlimit limit;
     locking->counts = true;
-    if (!maps_visit(&locking->lines, take_mapping, locking) ||
-        limits_in_kernel(RLIMIT_MEMLOCK, &limit))
+    if (!maps_visit(&locking->lines, take_mapping, locking) || system_limit(RLIMIT_MEMLOCK, &limit))
         return -1;
     locking->counts = false;
     if (limit.rlim_cur == RLIM_INFINITY || limits_may(CAP_IPC_LOCK))
