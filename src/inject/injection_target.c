@@ -214,7 +214,8 @@ static bool note_agent(struct target *target, const struct mapping *mapped)
     return true;
 }
 
-// Looks at the first mapping of each file.
+// Looks at the first mapping of each file. libc and the loader are known by the names that the ABI
+// gives to them: the loader's list would tell too, but is in the memory of a process that runs.
 static bool look_at_library(struct target *target, const struct mapping *mapped)
 {
     const bool is_libc =

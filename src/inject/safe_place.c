@@ -101,7 +101,8 @@ static bool begins_as_one_of(const char *function, const char *const *prefixes)
     return false;
 }
 
-// Libraries that are allocators: some of their functions jump into others that have any name.
+// Libraries that are allocators: some of their functions jump into others that have any name, so
+// no symbol tells them apart. One that is not listed is known by the names that programs call.
 static bool is_allocator(const char *module)
 {
     static const char *const names[] = {"libjemalloc", "libtcmalloc", "libmimalloc",
