@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Writes to all entries of a program at once, beside the transactions (patch/transaction.h): bursts
-// begin and end in signal handlers, which must not wait for their lock; and entries are in order and
-// of one size, so there is nothing to collect and to sort.
+// begin and end in signal handlers, which must not wait for their lock; and entries are in order,
+// so there is nothing to collect and to sort.
 
 #include "base/system/agent_map.h"
 #include "patch/entries/entries.h"
