@@ -149,10 +149,22 @@ public class Deep {
 }
 """
 DOWN = [number for number, line in enumerate(DEEP.splitlines(), 1) if "down(depth - 1" in line][0]
-# A machine of another kind: it has the entry point that all have, and code that it generates.
+# A machine of another kind: it has the entry point that all have, code that it generates, and perhaps tables as those of
+# HotSpot, which lack almost everything or lead nowhere.
 OTHER = """
 #include <string.h>
 #include <sys/mman.h>
+#ifdef ROWS
+struct row { const char *type, *name, *kind; long is_static; unsigned long offset; void *address; };
+static int version = 11;
+struct row rows[2] = {{"Abstract_VM_Version", "_vm_major_version", "int", 1, 0, &version}};
+void *gHotSpotVMStructs = ROWS, *gHotSpotVMTypes = ROWS;
+unsigned long gHotSpotVMStructEntryArrayStride = STRIDE, gHotSpotVMStructEntryTypeNameOffset = NAMES,
+    gHotSpotVMStructEntryFieldNameOffset = NAMES + 8, gHotSpotVMStructEntryIsStaticOffset = NAMES + 24,
+    gHotSpotVMStructEntryOffsetOffset = NAMES + 32, gHotSpotVMStructEntryAddressOffset = NAMES + 40,
+    gHotSpotVMTypeEntryArrayStride = STRIDE, gHotSpotVMTypeEntryTypeNameOffset = NAMES,
+    gHotSpotVMTypeEntrySizeOffset = NAMES + 32;
+#endif
 int JNI_GetCreatedJavaVMs(void), run(long n);
 int JNI_GetCreatedJavaVMs(void) { return 0; }
 int run(long n) {
@@ -162,6 +174,8 @@ int run(long n) {
     return ((int (*)(long))at)(n);
 }
 """
+TABLES = ((), ("rows", "48", "0"), ("rows", "0", "0"), ("(void *)16", "48", "0"), ("rows", "48", "(1UL << 46)"),
+          ("rows", "48", "-8UL"))
 LAUNCHER = """
 #include <dlfcn.h>
 int main(int count, char **words) {
@@ -356,8 +370,14 @@ class Other(LiveTest):
     @installed("gcc")
     def test_a_machine_that_is_not_known(self):
         machine, launcher = self.file("libother.so"), self.file("launcher")
-        subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", machine, self.file("other.c", OTHER)], check=True)
         subprocess.run(["gcc", "-O1", "-o", launcher, self.file("launcher.c", LAUNCHER)], check=True)
+        for tables in TABLES:
+            with self.subTest(tables):
+                macros = [f"-D{name}={value}" for name, value in zip(("ROWS", "STRIDE", "NAMES"), tables)]
+                subprocess.run(["gcc", "-O1", "-shared", "-fPIC", *macros, "-o", machine, self.file("other.c", OTHER)], check=True)
+                self.judge_machine(launcher, machine)
+
+    def judge_machine(self, launcher, machine):
         run, profile = self.record([launcher, machine])
         self.assertEqual(run.status, 0, run.words)
         self.assertEqual([note for note in profile.info["notes"] if "a Java virtual machine" in note],
