@@ -199,6 +199,26 @@ public class Work {
 """
 
 
+def _java_expression(source, depth):
+    """Calls, conditions and lambdas, for whose types a compiler goes as deep as they are nested."""
+    if not depth:
+        return source.choice(("a", "b", "3", "list.size()", "text.length()"))
+    one, other = (_java_expression(source, depth - 1) for _ in range(2))
+    return source.choice((
+        f"({one} {source.choice('+-*^')} {other})", f"Math.max({one}, {other})", f"(a > {one} ? {other} : {one})",
+        f"list.stream().map(x -> x + {source.randint(1, 9)}).filter(x -> x > b).mapToInt(x -> x).sum()",
+        f"m{source.randint(0, 9)}({one}, {other}, list, text)"))
+
+
+def make_java_file(path, methods):
+    """A Java file for its compiler."""
+    source = random.Random(8)
+    bodies = ("\n".join(f"        sum += {_java_expression(source, 5)};" for _ in range(4)) for _ in range(methods))
+    text = "\n".join(f"    static int m{i}(int a, int b, List<Integer> list, String text) {{\n        int sum = 0;\n{body}\n"
+                     "        return sum;\n    }" for i, body in enumerate(bodies))
+    _write(path, f"import java.util.*;\n\npublic class Many {{\n{text}\n}}\n")
+
+
 def make_all(folder, git):
     """Fills folder, unless what it holds was made by this very file."""
     done = os.path.join(folder, "made")
@@ -215,6 +235,7 @@ def make_all(folder, git):
     with open(at("text"), "rb") as file:
         _write(at("text5"), file.read(5 << 20))
     make_c_file(at("many.c"), 115)
+    make_java_file(at("Many.java"), 20)
     make_repository(at("repository"), git, at("text"), 450)
     for name, content in (("work.sql", SQL), ("work.pl", PERL), ("work.py", PYTHON),
                           ("work.lua", LUA), ("work.js", NODE), ("Work.java", JAVA)):

@@ -300,7 +300,7 @@ def bars(data):
     value = median([each for row in rows for each in beyond_empty_rounds(row)])
     yield (f"beyond bare signals < {BAR_BEYOND_EMPTY * 100} %, difference of runs, over all programs",
            value < BAR_BEYOND_EMPTY, f"median of all rounds: {value * 100:+.2f} %")
-    jit = ("node", "java")
+    jit = ("node", "java", "javac")
     worst = min((row for row in rows if row["name"] not in jit), default=None,
                 key=lambda row: row["facts"]["cairn"]["info"]["walks"]["complete_pct"])
     if worst:

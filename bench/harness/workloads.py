@@ -123,6 +123,7 @@ def all_workloads(place):
         ("bzip2", find("bzip2"), ["-c", text], "18 MB"),
         ("node", find("node"), [at("work.js"), text], "trees, words, JSON"),
         ("java", find("java"), ["-XX:+UseSerialGC", "-cp", place.at("inputs"), "Work", text], "trees, regular expressions"),
+        ("javac", find("javac"), ["-J-XX:+UseSerialGC", "-d", place.at("javac"), at("Many.java")], "nested calls and lambdas"),
         ("gdb", find("gdb"), ["--batch", "-nx", *_read_symbols(place.cairn) * 30],
          "start, read all symbols of cairn 30 times"),
         ("deep 2,000", place.program("deep"), ["2000", "700000"], "bench/programs/deep.c"),
