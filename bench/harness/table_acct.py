@@ -10,6 +10,7 @@ from . import calls_programs
 
 PERIODS = (59, 307, 1559)
 WEIGHTS = ("last", "all-new")
+RANDOM = "last, random"  # periods that vary; last
 BAR = 0.99
 PICTURES = "pictures"  # beside RESULTS.md
 FIGURE6 = """
@@ -37,12 +38,13 @@ def _program(place, program, picture_folder):
     _record(place, exact, command, "--track", "calls", "-e", "calls")
     rows = []
     for period in PERIODS:
-        for weights in WEIGHTS:
-            _record(place, sampled, command, "-e", f"calls:{period}", "--weights", weights)
-            folder = picture_folder if period == PERIODS[0] else place.work
+        for weights in (*WEIGHTS, RANDOM):
+            how = ("--random-periods",) if weights == RANDOM else ("--weights", weights)
+            _record(place, sampled, command, "-e", f"calls:{period}", *how)
+            picture = f"acct-{program.name}-{period}-{weights.replace(', ', '-')}.svg"
             found = _json(place, "compare", exact, sampled, "--edges", "40", "--svg",
-                          os.path.join(folder, f"acct-{program.name}-{period}-{weights}.svg"))
-            rows.append({"period": period, "weights": weights, "overlap": found["overlap"],
+                          os.path.join(picture_folder, picture))
+            rows.append({"period": period, "weights": weights, "picture": picture, "overlap": found["overlap"],
                          "weighted_overlap": found["weighted_overlap"], **found["correlation"],
                          "coverage": found["hot_edge_coverage"].get("0.01")})
     return {"name": program.name, "rows": rows, "contexts": found["exact"]["contexts"],
@@ -90,7 +92,9 @@ def render(data):
     yield ""
     yield ("ACCT's Figures 2 to 5 as numbers: the 40 hottest edges of the exact tree (Figure 1) and of the approximation. "
            "*Overlap* is that of contexts, *weighted* that of shares of weight in all contexts; coverage is that of edges "
-           "with at least 1 % of the hottest one's weight. The pictures are below.")
+           "with at least 1 % of the hottest one's weight. The pictures are below." +
+           (" *Random*: with periods that vary." if any(row["weights"] == RANDOM for program in data["programs"] for row in program["rows"])
+            else ""))
     yield ""
     yield "| program | every | weights | Pearson | Spearman | overlap | weighted overlap | hot-edge coverage |"
     yield "|---|---:|---|---:|---:|---:|---:|---:|"
@@ -103,8 +107,9 @@ def render(data):
         yield ""
         yield (f"{program['name']}: each of the 40 hottest edges as a light bar (exact) and a dark one (sampled).")
         yield ""
-        for weights in WEIGHTS:
-            yield f"![every {PERIODS[0]}th call, {weights}]({PICTURES}/acct-{program['name']}-{PERIODS[0]}-{weights}.svg)"
+        for row in program["rows"]:
+            if "picture" in row:
+                yield f"![every {row['period']:,}th call, {row['weights']}]({PICTURES}/{row['picture']})"
     yield ""
     yield ("Figure 6: a calls b 10 times, and each b calls c 100 times. Weights of the edges a→b and b→c, which are 1 : 100:")
     yield ""

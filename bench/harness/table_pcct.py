@@ -6,6 +6,7 @@ import json
 import math
 import os
 import subprocess
+from statistics import mean, stdev
 
 from . import profilers, workloads
 from .measure import median
@@ -14,7 +15,7 @@ DEPTH = 16
 PERIODS = ("1ms", "10ms", "50ms")
 TREES = {"functions": "functions", "bounded": f"bounded:{DEPTH}"}
 TITLES = {"functions": "hot functions (Figure 13)", "bounded": f"bounded tree, K = {DEPTH} (Figure 14)"}
-PROGRAMS = ("sqlite3", "perl", "python3")
+PROGRAMS = ("sqlite3", "perl", "python3", "java", "xz")  # one runs in a virtual machine, one in threads
 SET_SECONDS = 10  # of CPU time, as in the paper
 QUICK_SECONDS = 1
 OVERHEAD, PRECISION = 0.02, 0.95
@@ -39,7 +40,18 @@ PAPER = {
     ),
 }
 
+# Student's t for 95 %, by degrees of freedom; beyond, that of the normal distribution.
+STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+NORMAL = 1.960
+
 REPEAT = 'n=$1; shift; while [ "$n" -gt 0 ]; do "$@" || exit; n=$((n - 1)); done'
+
+
+def half_interval(values):
+    """Half of the mean's confidence interval."""
+    freedom = len(values) - 1
+    t = STUDENT[freedom - 1] if freedom <= len(STUDENT) else NORMAL
+    return t * stdev(values) / math.sqrt(len(values))
 
 
 def correlation(one, other):
@@ -48,9 +60,9 @@ def correlation(one, other):
     if len(items) < 2:
         return 1.0
     pairs = [(one.get(item, 0), other.get(item, 0)) for item in items]
-    mean = [sum(values) / len(values) for values in zip(*pairs)]
-    covariance = sum((x - mean[0]) * (y - mean[1]) for x, y in pairs)
-    deviations = [math.sqrt(sum((pair[side] - mean[side]) ** 2 for pair in pairs)) for side in (0, 1)]
+    middle = [mean(values) for values in zip(*pairs)]
+    covariance = sum((x - middle[0]) * (y - middle[1]) for x, y in pairs)
+    deviations = [math.sqrt(sum((pair[side] - middle[side]) ** 2 for pair in pairs)) for side in (0, 1)]
     return covariance / (deviations[0] * deviations[1]) if all(deviations) else 0.0
 
 
@@ -114,9 +126,10 @@ def _program(place, options, program):
     cells = {}
     for key in sets:
         found = [max(correlation(one, other), 1e-9) for one, other in zip(sets[key], sets[key][1:])]
-        ratio = lambda base: median([mine / other for mine, other in zip(times[key], times[base])])
+        ratios = lambda base: [mine / other for mine, other in zip(times[key], times[base])]
+        over = ratios(("native", ""))
         cells["/".join(key)] = {
-            "overhead": ratio(("native", "")), "beyond": ratio(("empty", key[1])) - 1,
+            "overhead": mean(over), "interval": half_interval(over), "beyond": median(ratios(("empty", key[1]))) - 1,
             "handler": median(handlers[key]), "items": median([len(found) for found in sets[key]]),
             "precision": math.exp(sum(map(math.log, found)) / len(found))}
     return {"name": program.name, "what": program.what, "seconds": median(times["native", ""]), "right": right,
@@ -141,10 +154,20 @@ def measure(place, options, say):
             "disturbed": options.patience.disturbed}
 
 
+def _cells(data):
+    return [cell for row in data["programs"] for cell in row["cells"].values()]
+
+
+def _with_interval(cell):
+    return f"{cell['overhead']:.3f} ± {cell['interval']:.3f}" if "interval" in cell else f"{cell['overhead']:.3f}"
+
+
 def render(data):
     yield "## Hot functions and the bounded tree"
     yield ""
-    yield ("Each program again and again for ten seconds of CPU time makes a set; *overhead* is total CPU over native, *handler* the "
+    middle = "mean and 95 % by Student's t" if all("interval" in cell for cell in _cells(data)) else "median"
+    yield ("Each program again and again for ten seconds of CPU time makes a set, which begins with an empty buffer, as the paper's do "
+           f"after a purge every ten seconds; *overhead* is total CPU over native, {middle}, *handler* the "
            "share of time spent in our handler (what is beyond an empty one), *precision* the correlation of the sets of two "
            "runs: functions by their cost, or contexts and edges by their weights, the same if the names on their paths are. "
            f"{data['rounds']} interleaved rounds; {data['disturbed']} of {data['runs']} runs were disturbed by others. The paper's "
@@ -158,7 +181,7 @@ def render(data):
         for row in data["programs"]:
             cells = [row["cells"][f"{name}/{period}"] for period in PERIODS]
             yield f"| {row['name']} | " + " | ".join(
-                f"{cell['overhead']:.3f} | {cell['handler']:.2%} | {cell['precision']:.4f}" for cell in cells) + " |"
+                f"{_with_interval(cell)} | {cell['handler']:.2%} | {cell['precision']:.4f}" for cell in cells) + " |"
         for title, *cells in PAPER[name]:
             yield f"| *{title} (paper)* | " + " | ".join(
                 f"{overhead:.3f} | | {precision:.4f}" for overhead, precision in cells) + " |"
