@@ -96,6 +96,45 @@ static bool any_thread_is_confined(pid_t pid)
     return any;
 }
 
+// In two namespaces, or under two names.
+static bool is_same_file(const char *path, const char *other)
+{
+    struct stat its, ours;
+    return !stat(path, &its) && !stat(other, &ours) && its.st_dev == ours.st_dev &&
+           its.st_ino == ours.st_ino;
+}
+
+// The same process namespace, and the folder there that shows this process: memory is shared by it.
+static bool sees_this_process(pid_t pid)
+{
+    char its[64];
+    snprintf(its, sizeof its, "/proc/%d/ns/pid", (int)pid);
+    if (!is_same_file(its, "/proc/self/ns/pid"))
+        return false;
+    snprintf(its, sizeof its, "/proc/%d/root/proc/%d/exe", (int)pid, (int)getpid());
+    return is_same_file(its, "/proc/self/exe");
+}
+
+// A service with some folders of its own may see all that it needs: the agent, and this process.
+static bool check_files(struct target *target)
+{
+    char path[PATH_MAX + 32];
+    target->fits_outside = false; // its files have other names here
+    if (!sees_this_process(target->pid))
+        return refuse(
+            target,
+            "process %d has processes and a /proc of its own (a container): run cairn where "
+            "it runs, as with 'docker exec' or 'nsenter -a -t %d'",
+            (int)target->pid, (int)target->pid);
+    snprintf(path, sizeof path, "/proc/%d/root%s", (int)target->pid, target->agent_path);
+    if (!is_same_file(path, target->agent_path))
+        return refuse(target,
+                      "process %d sees other files (a container, chroot), and not %s: run cairn "
+                      "where it runs, as with 'docker exec' or 'nsenter -a -t %d'",
+                      (int)target->pid, target->agent_path, (int)target->pid);
+    return true;
+}
+
 // Threads may be ended for a system call that they were not to make, and their process with them.
 static bool check_confinement(struct target *target)
 {
@@ -106,15 +145,6 @@ static bool check_confinement(struct target *target)
                       "of the kernel might end it; record it from its start, with cairn record "
                       "COMMAND",
                       (int)target->pid);
-    char path[40];
-    struct stat its, ours;
-    target->fits_outside = false; // its files have other names here
-    snprintf(path, sizeof path, "/proc/%d/ns/mnt", (int)target->pid);
-    if (!stat(path, &its) && !stat("/proc/self/ns/mnt", &ours) && its.st_ino != ours.st_ino)
-        return refuse(target,
-                      "process %d sees other files (a container): run cairn where it runs, as with "
-                      "'docker exec' or 'nsenter -a -t %d'",
-                      (int)target->pid, (int)target->pid);
     return true;
 }
 
@@ -290,6 +320,6 @@ bool target_examine(struct target *target, pid_t pid, const char *agent_path)
         access(target->agent_path, R_OK))
         snprintf(target->agent_path, sizeof target->agent_path, "%s", agent_path);
     return find_entry(target) && check_state(target) && check_rights(target) &&
-           check_confinement(target) && check_file(target) && find_libraries(target) &&
-           find_room(target);
+           check_confinement(target) && check_files(target) && check_file(target) &&
+           find_libraries(target) && find_room(target);
 }

@@ -2,6 +2,7 @@
 """`cairn record -p`: comes into a process that runs, and leaves it as it was."""
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -230,6 +231,28 @@ class Attach(LiveTest):
         self.assertIn("is stopped", self.refused(process.pid))
         process.send_signal(signal.SIGCONT)
         self.end(process)
+
+    def elsewhere(self, *words, shell):
+        """A copy of the program, which does not need what the shell hides, in namespaces of its own."""
+        copy = shutil.copy(program("attached"), self.folder)
+        return self.start("unshare", *words, "sh", "-c", f"{shell}exec {copy} alone")
+
+    @unittest.skipIf(os.geteuid() != 0 or not shutil.which("unshare"), "needs root, and unshare")
+    def test_a_service_with_folders_of_its_own(self):
+        process = self.elsewhere("-m", shell="mount -t tmpfs none /mnt; ")
+        self.assertNotEqual(os.readlink(f"/proc/{process.pid}/ns/mnt"), os.readlink("/proc/self/ns/mnt"))
+        profile = self.attach(process, "--duration", "0.3")
+        self.end(process)
+        self.assertIn(("compute", "long_one", "work"), {tuple(node.path()[-3:]) for node in profile.nodes})
+
+    @unittest.skipIf(os.geteuid() != 0 or not shutil.which("unshare"), "needs root, and unshare")
+    def test_what_does_not_see_the_agent_or_the_tool(self):
+        hidden = self.elsewhere("-m", shell=f"mount -t tmpfs none {os.path.dirname(os.path.realpath(CAIRN))}; ")
+        self.assertIn("sees other files", self.refused(hidden.pid))
+        self.end(hidden)
+        apart = self.elsewhere("-m", shell="mount -t tmpfs none /proc; ")
+        self.assertIn("a /proc of its own", self.refused(apart.pid))
+        self.end(apart)
 
     def test_one_recording_at_a_time(self):
         process = self.start(CAIRN, "record", "-q", "-o", os.path.join(self.folder, "first.out"),
