@@ -89,7 +89,7 @@ const struct option_row record_rows[] = {
      "keep a number that stands for the path (experimental; costs more than sampling)."},
     {'p', "pid", "PID[,PID...]",
      "Record running processes, and those that they start, until Ctrl-C, the end of --duration, or "
-     "their own end. They run on unchanged. With -e cpu and wall."},
+     "their own end. They run on unchanged. With -e cpu, wall, alloc, io and lock."},
     {'a', "all-processes", NULL,
      "Record the whole machine from outside, its kernel too, until COMMAND or --duration ends, or "
      "Ctrl-C. Needs rights: root, CAP_PERFMON, or kernel.perf_event_paranoid=0. With -e cpu."},
