@@ -36,8 +36,9 @@ def by_function(profile):
 
 
 class AttachEvents(LiveTest):
-    def start(self, *argv):
-        process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+    def start(self, *argv, **environment):
+        process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
+                                   env={**os.environ, **environment})
         for stream in (process.stdin, process.stdout):
             self.addCleanup(stream.close)
         self.addCleanup(process.wait)
@@ -97,6 +98,20 @@ class AttachEvents(LiveTest):
                         self.check_blocks(profile, 4 * (threads + 1))
                         self.assertEqual(profile.info["alloc"]["unknown_frees"], 50 if again == 0 else 0)
                         self.assertEqual(profile.info["alloc"]["without_context"], 0)
+                        self.rounds(process, 1)
+                    self.end(process)
+
+    def test_other_allocators(self):
+        """Blocks go back to the allocator that they came from."""
+        for name in ("libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"):
+            library = os.path.join("/usr/lib/x86_64-linux-gnu", name)
+            if not os.path.exists(library):
+                continue
+            for binding in ("lazy", "fixed"):
+                with self.subTest(library=name, binding=binding):
+                    process = self.start(program("attached_events-" + binding), str(THREADS), LD_PRELOAD=library)
+                    for _ in range(2):
+                        self.check_blocks(self.recorded(process, THREADS, 4, "-e", "alloc"), 4 * (THREADS + 1))
                         self.rounds(process, 1)
                     self.end(process)
 

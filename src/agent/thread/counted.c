@@ -72,7 +72,7 @@ static bool is_orphan(struct thread *thread)
 {
     if (LIKELY(!agent_tool_is_gone()))
         return false;
-    if (!thread->tracked.walker.in_stub)
+    if (!thread->tracked.walker.in_stub && !thread->tracked.walker.abandoned)
         walk_abandon(&thread->tracked.walker);
     return true;
 }
