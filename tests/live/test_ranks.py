@@ -189,7 +189,7 @@ class Spread(LiveTest):
         sums = Run([CAIRN, "merge", "-q", "--no-spread", "-o", self.file("sums.out"), *self.files])
         self.assertEqual(sums.status, 0)
         for path, options, says in ((self.files[0], (), "no profile of several"), (self.file("sums.out"), (), "no profile of several"),
-                                    (merged, ("--view", "processes"), "processes and locks have not"), (merged, ("--phi", "0.1"), "hot trees")):
+                                    (merged, ("--view", "processes"), "not of processes or locks"), (merged, ("--phi", "0.1"), "hot trees")):
             run = Run([CAIRN, "report", "--spread", *options, path])
             self.assertEqual((run.status, run.text), (2, ""))
             self.assertRegex(run.words, rf"\Acairn: report: --spread: .*{says}.*\n\Z")

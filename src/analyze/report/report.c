@@ -479,11 +479,11 @@ static int begin_spread(struct report *report, char **error)
         return 0;
     const char *why =
         options->view == VIEW_PROCESSES || options->view == VIEW_BLAME
-            ? "--spread: trees and lists of functions have it, processes and locks have not"
-        : report->kind.hot || options->phi > 0
-            ? "--spread: hot trees have dropped contexts of some, without --phi full ones have all"
+            ? "--spread: it is shown in trees and lists of functions, not of processes or locks"
+        : report->kind.hot || options->phi > 0 ? "--spread: hot trees and --phi leave contexts "
+                                                 "out, so the spread of the rest is not known"
         : report->metrics.chosen[0].index != report->metric
-            ? "--spread: waiting has none; --metric wall or cpu has"
+            ? "--spread: not of waiting; choose --metric wall or cpu"
             : NULL;
     if (!why) {
         report->spread = spread_new(profile, report->metric);
