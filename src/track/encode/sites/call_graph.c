@@ -170,7 +170,7 @@ void encode_drop_site(uint32_t number)
 
 static bool is_indirect(const struct site *site)
 {
-    return site->kind == SITE_CALL_INDIRECT || site->thunk;
+    return site->kind == SITE_CALL_INDIRECT || site->kind == SITE_TAIL_INDIRECT || site->thunk;
 }
 
 static bool is_in(const struct module_ref *module, uintptr_t address)
@@ -209,12 +209,12 @@ static struct encode_site *new_site(void)
 // A hook for a site; NULL: it stays as it is.
 static struct stub *hook_for(uint32_t function, struct site *site)
 {
-    const bool indirect = is_indirect(site) || site->kind == SITE_TAIL_INDIRECT;
+    const bool tail = site->kind == SITE_TAIL_INDIRECT, indirect = is_indirect(site);
     const struct stub_plan plan = {.kind = STUB_HOOK,
-                                   .before = site->kind == SITE_TAIL_INDIRECT ? encode_before_tail
-                                             : indirect                       ? encode_push_indirect
-                                                                              : encode_push_direct,
-                                   .after = site->kind == SITE_TAIL_INDIRECT ? NULL : encode_after,
+                                   .before = tail       ? encode_before_tail
+                                             : indirect ? encode_push_indirect
+                                                        : encode_push_direct,
+                                   .after = tail ? NULL : encode_after,
                                    .push_target = indirect};
     struct stub *hook;
     struct encode_site *added;
@@ -264,8 +264,7 @@ static bool is_left(uintptr_t target)
 // 0: not known before it runs.
 static uintptr_t target_of(const struct site *site)
 {
-    const bool direct = !is_indirect(site) && site->kind != SITE_TAIL_INDIRECT;
-    return direct ? site->target : encode_resolve_target(site->address, 0, site->slot);
+    return is_indirect(site) ? encode_resolve_target(site->address, 0, site->slot) : site->target;
 }
 
 // Where a direct call or jump goes at first, which may be an entry for linkage. Before it is patched.
@@ -292,7 +291,7 @@ static void add_sites(uint32_t function, const struct site_list *list)
         struct site *site = &list->site[i];
         const uintptr_t behind = site->address + site->length;
         const bool tail = site->kind == SITE_TAIL || site->kind == SITE_TAIL_INDIRECT;
-        const bool direct = !is_indirect(site) && site->kind != SITE_TAIL_INDIRECT;
+        const bool direct = !is_indirect(site);
         const uintptr_t target = target_of(site);
         if (context_id_is_left_alone(target))
             continue;
@@ -389,28 +388,41 @@ uint32_t encode_instrument(uintptr_t address)
     return function;
 }
 
+// The edge of a call or jump that is new; GRAPH_NONE: no memory.
+static uint32_t add_edge(const struct encode_site *site, place_t place, uint32_t caller,
+                         uint32_t callee)
+{
+    const bool tail = site->site->kind == SITE_TAIL_INDIRECT;
+    const enum edge_kind kind = tail                      ? EDGE_SILENT_JUMP
+                                : is_indirect(site->site) ? EDGE_INDIRECT
+                                                          : EDGE_CALL;
+    const uint32_t edge = graph_add_edge(&encode.graph, place, caller, callee, kind);
+    if (edge == GRAPH_NONE && tail) // it is left for where the graph does not say
+        encode_function_of(caller)->flags |= FUNCTION_OPEN;
+    if (edge == GRAPH_NONE || tail)
+        return edge;
+    if (!encode_may_number(edge))
+        graph_edge(&encode.graph, edge)->flags |= EDGE_UNENCODED;
+    encode_add_word(edge);
+    return edge;
+}
+
 static uint32_t edge_of(struct encode_site *site, uintptr_t target)
 {
-    struct graph *graph = &encode.graph;
-    const bool direct = !is_indirect(site->site);
-    uint32_t callee = instrument(target);
-    uint32_t caller = add_function(site->site->function);
+    const uint32_t callee = instrument(target);
+    const uint32_t caller = add_function(site->site->function);
     if (callee == GRAPH_NONE || caller == GRAPH_NONE)
         return GRAPH_NONE;
     const place_t place = loadmap_place(site->site->address + site->site->length);
-    uint32_t edge = graph_find_edge(graph, place, callee);
-    if (edge == GRAPH_NONE) {
-        edge = graph_add_edge(graph, place, caller, callee, direct ? EDGE_CALL : EDGE_INDIRECT);
-        if (edge == GRAPH_NONE)
-            return edge;
-        if (!encode_may_number(edge))
-            graph_edge(graph, edge)->flags |= EDGE_UNENCODED;
-        encode_add_word(edge);
-    }
-    if (direct)
-        site->edge = edge;
-    else
+    uint32_t edge = graph_find_edge(&encode.graph, place, callee);
+    if (edge == GRAPH_NONE)
+        edge = add_edge(site, place, caller, callee);
+    if (edge == GRAPH_NONE)
+        return edge;
+    if (is_indirect(site->site))
         encode_add_target(site, target, edge);
+    else
+        site->edge = edge;
     return edge;
 }
 
@@ -421,29 +433,6 @@ uint32_t encode_edge(struct encode_site *site, uintptr_t target)
     if (patch_begin())
         return GRAPH_NONE;
     const uint32_t edge = edge_of(site, target);
-    patch_end();
-    return edge;
-}
-
-static uint32_t jump_edge_of(struct encode_site *site, uintptr_t target)
-{
-    const uint32_t caller = add_function(site->site->function);
-    const uint32_t callee = caller == GRAPH_NONE ? caller : instrument(target);
-    if (callee == GRAPH_NONE)
-        return GRAPH_NONE;
-    const uintptr_t behind = site->site->address + site->site->length;
-    encode_add_silent(caller, behind, target, EDGE_SILENT_JUMP);
-    const uint32_t edge = graph_find_edge(&encode.graph, loadmap_place(behind), callee);
-    if (edge != GRAPH_NONE)
-        encode_add_target(site, target, edge);
-    return edge;
-}
-
-uint32_t encode_jump_edge(struct encode_site *site, uintptr_t target)
-{
-    if (patch_begin())
-        return GRAPH_NONE;
-    const uint32_t edge = jump_edge_of(site, target);
     patch_end();
     return edge;
 }

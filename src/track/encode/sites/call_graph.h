@@ -11,10 +11,8 @@
 int encode_graph_start(void);
 // The function at an address, with its sites led to hooks; GRAPH_NONE: no memory.
 uint32_t encode_instrument(uintptr_t address);
-// The edge of a call that goes to `target` now; GRAPH_NONE: no memory.
+// The edge of a call, or the silent one of a jump, that goes to `target` now; GRAPH_NONE: no memory.
 uint32_t encode_edge(struct encode_site *site, uintptr_t target);
-// The silent edge of a jump that goes to `target` now; GRAPH_NONE: no memory.
-uint32_t encode_jump_edge(struct encode_site *site, uintptr_t target);
 // A function may go there silently; `behind` the instruction that does it. A target of 0 is not
 // known.
 void encode_add_silent(uint32_t from, uintptr_t behind, uintptr_t target, enum edge_kind kind);

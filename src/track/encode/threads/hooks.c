@@ -299,7 +299,7 @@ void encode_tail_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_t 
     struct encode_site *site = locate_call(thread, &call);
     uint64_t mask;
     if (site && !encode.stopped && encode_lock(thread, &mask)) {
-        const uint32_t edge = encode_jump_edge(site, target);
+        const uint32_t edge = encode_edge(site, target);
         // The root leaves: its return address is on top of the stack.
         if (!thread->root_slot && loadmap_place(site->site->function) == thread->root)
             thread->root_slot = sp;
