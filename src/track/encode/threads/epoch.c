@@ -56,7 +56,7 @@ static void free_epoch(struct encode_epoch *epoch)
     encode.pool.unmap(epoch, sizeof *epoch);
 }
 
-static int64_t word_of(const struct numbering *numbering, uint32_t edge)
+int64_t encode_next_word(const struct numbering *numbering, uint32_t edge)
 {
     const struct graph_edge *one = graph_edge(&encode.graph, edge);
     const bool outside = encode_leads_outside(edge);
@@ -99,7 +99,7 @@ bool encode_publish(struct numbering *next)
     if (!epoch)
         return false;
     for (uint32_t i = 0; i < encode.graph.edge_count && i < ENCODE_EDGES; i++)
-        set_words(epoch, i, word_of(next, i));
+        set_words(epoch, i, encode_next_word(next, i));
     if (old)
         numbering_free(&encode.numbering);
     encode.numbering = *next;
@@ -167,7 +167,7 @@ void encode_detach_words(struct encode_state *state)
 
 // ---- leading sites to what the encoding says
 
-static int lead(const struct numbering *numbering, enum encode_phase phase)
+int encode_lead_sites(const struct numbering *numbering, enum encode_phase phase)
 {
     struct encode_site *site;
     int error = 0;
@@ -180,19 +180,4 @@ static int lead(const struct numbering *numbering, enum encode_phase phase)
     }
     const int failed = patch_commit(encode_threading());
     return error ? error : failed;
-}
-
-int encode_patch_first(const struct numbering *next)
-{
-    return lead(next, ENCODE_BEFORE);
-}
-
-void encode_patch_last(void)
-{
-    lead(&encode.numbering, ENCODE_AFTER);
-}
-
-int64_t encode_next_word(const struct numbering *next, uint32_t edge)
-{
-    return word_of(next, edge);
 }

@@ -5,6 +5,7 @@
 // Encodings that threads are on (epoch.c has the drawing). All under the lock but where it says
 // otherwise.
 
+#include "track/encode/sites/stubs.h"
 #include "track/encode/threads/threads.h"
 
 // An encoding that threads are on. Each is on one, and goes on to a newer one when it is in a hook
@@ -35,17 +36,16 @@ int encode_start_epochs(void); // before any of these. 0, or -1: no memory
 // The numbering `next` is in force from now on; threads will notice. False: no memory, and nothing
 // has changed.
 bool encode_publish(struct numbering *next);
-// Around publishing: sites that will do something are led to their stubs, before; those that do
-// nothing any more run their original code, after. If that fails, they go on as they did.
-int encode_patch_first(const struct numbering *next);
-void encode_patch_last(void);
+// Around publishing: before it, sites that will do something are led to their stubs; after it, those
+// that do nothing any more run their original code. 0 or -errno: some sites go on as they did.
+int encode_lead_sites(const struct numbering *numbering, enum encode_phase phase);
 // The thread is on the encoding in force from now on; its state is to be computed.
 void encode_join(struct encode_thread *thread);
 void encode_leave(struct encode_thread *thread);
 // A new edge: it pushes, in whatever encoding.
 void encode_add_word(uint32_t edge);
 // The word of an edge in an encoding that is to come.
-int64_t encode_next_word(const struct numbering *next, uint32_t edge);
+int64_t encode_next_word(const struct numbering *numbering, uint32_t edge);
 // The same in the one that a thread is on. Signal-safe, no lock.
 int64_t encode_word(const struct encode_thread *thread, uint32_t edge);
 bool encode_repeats(const struct encode_thread *thread, uint32_t edge);

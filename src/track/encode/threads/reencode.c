@@ -31,12 +31,12 @@ static bool renumber(struct encode_thread *thread)
     encode_choose_edges();
     if (numbering_make(&next, &encode.graph, &options))
         return false;
-    if (encode_patch_first(&next) || !encode_publish(&next)) {
+    if (encode_lead_sites(&next, ENCODE_BEFORE) || !encode_publish(&next)) {
         dictionary_free(&encode.graph, next.dictionary);
         numbering_free(&next);
         return false;
     }
-    encode_patch_last();
+    encode_lead_sites(&encode.numbering, ENCODE_AFTER);
     encode_move_returns(thread);
     encode_join(thread);
     encode_compute_state(thread, 0);
