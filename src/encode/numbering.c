@@ -199,17 +199,11 @@ static int build(const struct graph *graph, struct dictionary_plan *plan,
     return 0;
 }
 
-static void numbering_init(struct numbering *numbering, const struct graph *graph,
-                           const struct numbering_options *options)
-{
-    *numbering = (struct numbering){.graph = graph, .options = *options};
-    numbering->words.size = sizeof(int64_t);
-}
-
 int numbering_make(struct numbering *numbering, const struct graph *graph,
                    const struct numbering_options *options)
 {
-    numbering_init(numbering, graph, options);
+    *numbering =
+        (struct numbering){.graph = graph, .options = *options, .words.size = sizeof(int64_t)};
     struct scratch scratch = {.silent = {.graph = graph}};
     uint32_t count = 0;
     if (!scratch_init(&scratch, graph))
@@ -242,17 +236,6 @@ int numbering_make(struct numbering *numbering, const struct graph *graph,
     if (status < 0)
         numbering_free(numbering);
     return status;
-}
-
-int numbering_start(struct numbering *numbering, const struct graph *graph,
-                    const struct numbering_options *options)
-{
-    numbering_init(numbering, graph, options);
-    uint32_t first = 0;
-    struct silent_edges silent = {.graph = graph};
-    struct dictionary_plan plan = {
-        .stamp = options->stamp, .first = &first, .id_bits = options->id_bits, .silent = &silent};
-    return dictionary_build(graph, &plan, &numbering->dictionary);
 }
 
 void numbering_free(struct numbering *numbering)

@@ -28,10 +28,6 @@ struct numbering {
     uint32_t encoded, back, cut; // edges by what became of them
 };
 
-// The empty encoding, stamp as told: nothing is encoded, max_id is 0. 0 or -ENOMEM.
-int numbering_start(struct numbering *numbering, const struct graph *graph,
-                    const struct numbering_options *options);
-
 // Encodes all edges that are known, from hot to cold. 0 or -ENOMEM.
 //
 // Where a silent edge that is newer leads to, ids may be without meaning until all is encoded anew:

@@ -86,7 +86,7 @@ static inline int setup(void **unused)
     (void)unused;
     graph_init(&graph, &test_pool);
     options = (struct numbering_options){.id_bits = ID_BITS};
-    assert_int_equal(numbering_start(&numbering, &graph, &options), 0);
+    assert_int_equal(numbering_make(&numbering, &graph, &options), 0);
     state = (struct context_state){.stack = stack, .limit = DEPTH, .root = function_of('A')};
     return 0;
 }

@@ -80,7 +80,7 @@ void walk_start(struct walk_program *program, unsigned id_bits)
     program->dictionaries = calloc(1, sizeof *program->dictionaries);
     graph_init(&program->graph, &test_pool);
     program->options = (struct numbering_options){.id_bits = id_bits};
-    assert_int_equal(numbering_start(&program->numbering, &program->graph, &program->options), 0);
+    assert_int_equal(numbering_make(&program->numbering, &program->graph, &program->options), 0);
     program->dictionaries[0] = program->numbering.dictionary;
     for (unsigned i = 0; i < program->threads; i++) {
         struct walk_thread *thread = &program->thread[i];

@@ -35,7 +35,7 @@ int encode_start(struct live_encode *counts, const struct live_options *options)
     encode.policy = (struct reencode_policy)POLICY_DEFAULT;
     graph_init(&encode.graph, &encode.pool);
     const struct numbering_options numbering = {.id_bits = ID_NUMBER_BITS};
-    error = numbering_start(&encode.numbering, &encode.graph, &numbering);
+    error = numbering_make(&encode.numbering, &encode.graph, &numbering);
     if (!error)
         error = encode_graph_start();
     if (error)
