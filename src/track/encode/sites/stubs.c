@@ -162,20 +162,16 @@ static bool is_stale(const struct encode_targets *targets)
     return false;
 }
 
-// Whether what the chain does not know is worth a new one.
+// Whether a new chain would know a target that the old one does not, or would not be stale. If all
+// are gone, the same library may come back.
 static bool is_better(const struct encode_site *site)
 {
     const struct encode_targets *targets = site->targets;
-    uint64_t inside = 0, outside = 0;
-    for (uint32_t i = 0; i < targets->count; i++) {
-        const struct encode_target *one = &targets->one[i];
-        if (!fits_chain(site, one))
-            continue;
-        *(one->in_chain ? &inside : &outside) += heat_of(one) + 1;
-    }
-    if (is_stale(targets)) // if nothing else is called, what is gone may come back
-        return inside + outside > 0;
-    return outside > 0;
+    const bool stale = is_stale(targets);
+    for (uint32_t i = 0; i < targets->count; i++)
+        if (fits_chain(site, &targets->one[i]) && (stale || !targets->one[i].in_chain))
+            return true;
+    return false;
 }
 
 // Which targets are to be in the chain: those that can be.
