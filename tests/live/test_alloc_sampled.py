@@ -116,7 +116,7 @@ class Intervals(Sampled):
         error = recorded.sums["error"]["allocated"]
         self.assertLess(abs(recorded.sums["allocated"] - recorded.bytes), 3 * error)
         self.assertGreater(recorded.profile.info["cost_ns"], 0)
-        self.assertEqual(recorded.profile.info["node_bytes"], 16 + 11 * 8)
+        self.assertEqual(recorded.profile.info["node_bytes"], 16 + 12 * 8)
 
 
 class Harmless(Sampled):

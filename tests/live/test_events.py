@@ -89,7 +89,7 @@ class CpuAndAlloc(EventsTest):
         totals = self.totals(profile)
         self.assertEqual(totals["alloc"], counted["allocated"])
         self.assertEqual(totals["cpu"], profile.info["cost_ns"])
-        self.assertEqual(profile.info["node_bytes"], 96)
+        self.assertEqual(profile.info["node_bytes"], 104)
 
     @installed("sqlite3")
     def test_sqlite3(self):
@@ -384,7 +384,7 @@ class Views(EventsTest):
             report = profile.report(*options)
             metrics = [metric["name"] for metric in report["metrics"]]
             self.assertEqual([(ratio["name"], ratio["unit"]) for ratio in report["ratios"]],
-                             [("alloc-size", "bytes"), ("io-size", "bytes"), ("io-latency", "ns")])
+                             [("alloc-size", "bytes"), ("age", "s"), ("io-size", "bytes"), ("io-latency", "ns")])
             for node in report["nodes"]:
                 values = dict(zip(metrics, node["total"]))
                 for ratio, of, over in zip(node["ratios"], ("alloc", "io", "io-time"), ("allocs", "io-ops", "io-ops")):

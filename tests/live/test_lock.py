@@ -48,6 +48,21 @@ class LockTest(unittest.TestCase):
                     found[metric] += value
         return found
 
+    def pairs(self, profile):
+        """Functions of waiters and of holders: how long, how often."""
+        report = profile.report("--view", "blame", "--min", "0", "--no-inlines")
+        parents = {node["id"]: node for node in report["nodes"]}
+        found = []
+        for node in report["nodes"]:
+            path, at = [], node
+            while at:
+                path.insert(0, at["function"])
+                at = parents.get(at["parent"])
+            if node["self"][1]:
+                between = path.index("(held by)")
+                found.append((node["self"][0], node["self"][1], path[:between], path[between:]))
+        return sorted(found, reverse=True)
+
     def assert_close(self, value, expected):
         """Of two clocks, the program's begins earlier and ends later."""
         self.assertLessEqual(value, expected)
@@ -90,19 +105,11 @@ class Contexts(LockTest):
 
     def test_waiters_and_holders_are_shown_together(self):
         run, profile = self.record([program("locks"), "blame"])
-        report = profile.report("--view", "blame", "--min", "0", "--no-inlines")
-        functions = {node["id"]: node for node in report["nodes"]}
         waits = {}
-        for node in report["nodes"]:
-            path, at = [], node
-            while at:
-                path.insert(0, at["function"])
-                at = functions.get(at["parent"])
-            if node["self"][1]:
-                between = path.index("(held by)")
-                waiter = [name for name in path[:between] if name.startswith("wait_for_")]
-                holder = [name for name in path[between:] if name.startswith("hold_")]
-                waits[waiter[0], holder[1]] = node["self"][:2]
+        for ns, times, waiter, holder in self.pairs(profile):
+            waiter = [name for name in waiter if name.startswith("wait_for_")]
+            holder = [name for name in holder if name.startswith("hold_")]
+            waits[waiter[0], holder[1]] = ns, times
         self.assertEqual(set(waits), {("wait_for_long", "hold_long"),
                                       ("wait_for_short", "hold_short")})
         sums = profile.info["lock"]
@@ -231,21 +238,6 @@ class Servers(LockTest):
             with open(status, encoding="ascii") as file:
                 found += re.findall(rf"\({name}\w+\) (\w)", file.read())
         return "".join(found)
-
-    def pairs(self, profile):
-        """Functions of waiters and of holders: how long, how often."""
-        report = profile.report("--view", "blame", "--min", "0", "--no-inlines")
-        parents = {node["id"]: node for node in report["nodes"]}
-        found = []
-        for node in report["nodes"]:
-            path, at = [], node
-            while at:
-                path.insert(0, at["function"])
-                at = parents.get(at["parent"])
-            if node["self"][1]:
-                between = path.index("(held by)")
-                found.append((node["self"][0], node["self"][1], path[:between], path[between:]))
-        return sorted(found, reverse=True)
 
     @installed("redis-server")
     def test_redis(self):
