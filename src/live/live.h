@@ -414,6 +414,7 @@ struct live_timeline {
     ref_t ring;              // that the owner writes to, with
     uint32_t mask;           // capacity - 1; for the agent alone
     _Atomic ref_t late;      // struct live_late
+    _Atomic uint64_t begun;  // entries whose writing began, in all rings; before a release fence
     _Atomic uint64_t count;  // entries that were written, in all rings; release
     _Atomic uint64_t unheld; // charges for which there was no memory
 };

@@ -133,6 +133,42 @@ static void test_rings_hold_four_seconds(void **state)
     profile_free(profile);
 }
 
+static void test_a_full_ring_is_read_whole(void **state)
+{
+    (void)state;
+    struct scene scene;
+    begin(&scene);
+    charge(&scene, 0, 0, 1);
+    const struct live_timeline_ring *ring = arena_at(&agent.arena, scene.thread->timeline.first);
+    while (scene.written < ring->capacity)
+        charge(&scene, 0, scene.written * second, second);
+    assert_int_equal(recorder_update(scene.recorder), 0);
+    // The owner has begun the next one, which overwrites the oldest.
+    atomic_fetch_add(&scene.thread->timeline.begun, 1);
+    assert_int_equal(recorder_update(scene.recorder), 0);
+    atomic_fetch_sub(&scene.thread->timeline.begun, 1);
+    struct profile *profile = end(&scene);
+    assert_int_equal(profile->trees[0].charges.count, scene.written);
+    assert_int_equal(profile->trees[0].charges.lost, 0);
+    profile_free(profile);
+}
+
+static void test_an_entry_that_is_being_overwritten_is_lost(void **state)
+{
+    (void)state;
+    struct scene scene;
+    begin(&scene);
+    charge(&scene, 0, 0, 1);
+    const struct live_timeline_ring *ring = arena_at(&agent.arena, scene.thread->timeline.first);
+    while (scene.written < ring->capacity)
+        charge(&scene, 0, scene.written * second, second);
+    atomic_fetch_add(&scene.thread->timeline.begun, 1);
+    struct profile *profile = end(&scene);
+    assert_int_equal(profile->trees[0].charges.count, scene.written - 1);
+    assert_int_equal(profile->trees[0].charges.lost, 1);
+    profile_free(profile);
+}
+
 static void test_what_was_overwritten_is_counted(void **state)
 {
     (void)state;
@@ -387,6 +423,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_all_charges_come_to_the_profile, clear_folder),
         cmocka_unit_test_setup(test_rings_hold_four_seconds, clear_folder),
+        cmocka_unit_test_setup(test_a_full_ring_is_read_whole, clear_folder),
+        cmocka_unit_test_setup(test_an_entry_that_is_being_overwritten_is_lost, clear_folder),
         cmocka_unit_test_setup(test_what_was_overwritten_is_counted, clear_folder),
         cmocka_unit_test_setup(test_without_memory_charges_are_counted, clear_folder),
         cmocka_unit_test_setup(test_scribbled_rings, clear_folder),

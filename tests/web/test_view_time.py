@@ -79,7 +79,10 @@ class TimeTest(LiveTest):
                     parts.append(page.evaluate("app.session.tree.total[0][0]"))
                     if parts[-1]:
                         self.assert_part(page, name, begin, until)
-                self.assertEqual(sum(parts), whole)
+                # What a starved recorder missed has no time; all else adds up to the nanosecond.
+                missed = self.profiles[name].info["timeline"]["lost"]
+                self.assertEqual(sum(parts) < whole, missed > 0)
+                self.assertLessEqual(sum(parts), whole)
                 self.assertEqual(page.complaints(), [])
 
     def test_lanes_have_what_was_charged(self):

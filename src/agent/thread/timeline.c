@@ -56,8 +56,9 @@ void timeline_write(struct live_thread *record, const struct live_timed *charge)
         atomic_fetch_add_explicit(&timeline->unheld, 1, memory_order_relaxed);
         return;
     }
-    // A reader that sees a part of this entry also sees the count of those before it, and knows
-    // that the one that lay here is gone.
+    // A reader that sees a part of this entry also sees that it was begun, and knows that the one
+    // that lay here is gone.
+    atomic_store_explicit(&timeline->begun, count + 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
     __atomic_store_n(&place->time_ns, charge->time_ns, __ATOMIC_RELAXED);
     __atomic_store_n(&place->weight, charge->weight, __ATOMIC_RELAXED);

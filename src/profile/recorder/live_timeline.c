@@ -36,13 +36,14 @@ static void keep(struct live_timeline_told *taken, const struct live_timed *char
         taken->lost++;
 }
 
-// Where the entries of a ring end: where those of the next one begin, or at the count.
-static uint64_t end_of(const struct live_timeline *timeline, const struct live_timeline_ring *ring,
+// Where the entries of a ring end: where those of the next one begin, or at the count, which is that
+// of the entries written, or begun.
+static uint64_t end_of(const _Atomic uint64_t *counter, const struct live_timeline_ring *ring,
                        const struct arena *arena, uint64_t bytes, ref_t *next)
 {
     // Acquire, both: the entries below the count are whole, and a ring that was gone on in before
     // one of them is linked.
-    const uint64_t count = atomic_load_explicit(&timeline->count, memory_order_acquire);
+    const uint64_t count = atomic_load_explicit(counter, memory_order_acquire);
     *next = atomic_load_explicit(&ring->next, memory_order_acquire);
     const struct live_timeline_ring *following = record_at(arena, bytes, *next, sizeof *following);
     const uint64_t first =
@@ -72,7 +73,7 @@ static bool take_ring(struct live_timeline_told *taken, const struct live_timeli
         return false;
     }
     ref_t next;
-    const uint64_t end = end_of(timeline, ring, arena, bytes, &next);
+    const uint64_t end = end_of(&timeline->count, ring, arena, bytes, &next);
     if (end < taken->next) {
         taken->damaged = true;
         return false;
@@ -84,10 +85,10 @@ static bool take_ring(struct live_timeline_told *taken, const struct live_timeli
     for (; at < end; at++)
         keep(taken, &ring->entries[at & (capacity - 1)]);
     // The fence pairs with that of the owner: what we have read of an entry that was overwritten
-    // makes its count visible. The one that is being written now is gone, too.
+    // makes visible that it was begun.
     atomic_thread_fence(memory_order_acquire);
-    const uint64_t now = end_of(timeline, ring, arena, bytes, &next);
-    const uint64_t gone = now >= capacity ? now - capacity + (next == 0) : 0;
+    const uint64_t now = end_of(&timeline->begun, ring, arena, bytes, &next);
+    const uint64_t gone = now > capacity ? now - capacity : 0;
     if (gone > first)
         leave_out(taken, from, gone - first);
     taken->next = end;
