@@ -100,6 +100,13 @@ class OwnPrograms(EncodeTest):
     def test_tail_calls(self):
         self.assert_right([program("tailcalls")], least=100)
 
+    def test_open_functions_that_call_themselves(self):
+        """A state that is computed from the stack has their ids, too: below them, leaf functions alone are climbed out of."""
+        def judge(counts):
+            self.assertGreater(counts["samples_from_leaf"], counts["samples_climbed"], counts)
+
+        self.assert_right([program("open_recursion")], least=100, judge=judge)
+
     def test_no_end_of_jumps(self):
         """What a function leads to by jumps is met together with it: 3,000 calls."""
         self.assert_right([program("chain")], least=100,

@@ -68,11 +68,9 @@ int64_t encode_next_word(const struct numbering *numbering, uint32_t edge)
 
 static void set_words(struct encode_epoch *epoch, uint32_t edge, int64_t word)
 {
-    const uint32_t callee = graph_edge(&encode.graph, edge)->callee;
     // Relaxed: who sees an epoch sees what was there then; of an edge that is new since, nothing
     // leads to its word before a system call was made.
-    const uint64_t first =
-        dictionary_own(epoch->dictionary, callee) + (encode_was_open(epoch, callee) ? ID_OPEN : 0);
+    const uint64_t first = encode_first_id(epoch, graph_edge(&encode.graph, edge)->callee);
     atomic_store_explicit(&epoch->words.first[edge], first, memory_order_relaxed);
     atomic_store_explicit(&epoch->words.word[edge], word, memory_order_relaxed);
 }

@@ -24,12 +24,11 @@ static inline bool encode_was_open(const struct encode_epoch *epoch, uint32_t fu
     return function < epoch->open_count && epoch->open[function];
 }
 
-// The id of a thread in its root.
-static inline uint64_t encode_root_id(const struct encode_thread *thread)
+// The id that a sub-path begins with in a function, without the base.
+static inline uint64_t encode_first_id(const struct encode_epoch *epoch, uint32_t function)
 {
-    const uint32_t root = thread->state->context.root;
-    return dictionary_root(thread->epoch->dictionary, root) +
-           (encode_was_open(thread->epoch, root) ? ID_OPEN : 0);
+    return dictionary_own(epoch->dictionary, function) +
+           (encode_was_open(epoch, function) ? ID_OPEN : 0);
 }
 
 int encode_start_epochs(void); // before any of these. 0, or -1: no memory

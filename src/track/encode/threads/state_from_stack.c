@@ -110,8 +110,7 @@ static uint64_t first_of(const struct encode_state *state, uint32_t edge)
 {
     if (edge == GRAPH_NONE || !state->thread)
         return 0;
-    return dictionary_own(state->thread->epoch->dictionary,
-                          graph_edge(&encode.graph, edge)->callee);
+    return encode_first_id(state->thread->epoch, graph_edge(&encode.graph, edge)->callee);
 }
 
 void encode_push(struct encode_state *state, uint32_t edge, bool repeats)
@@ -208,7 +207,7 @@ void encode_compute_state(struct encode_thread *thread, uintptr_t above)
 {
     struct encode_state *state = thread->state;
     bool complete = true;
-    context_reset(&state->context, encode_root_id(thread));
+    context_reset(&state->context, encode_first_id(thread->epoch, state->context.root));
     for (uint32_t i = thread->count; i-- > 0;)
         if (thread->frames[i].slot >= above)
             complete &= replay_frame(thread, &thread->frames[i]);

@@ -91,7 +91,7 @@ struct encode_thread *encode_open(uintptr_t root, struct unwind_bounds stack)
         thread->next = encode.threads;
         encode.threads = thread;
         encode_join(thread);
-        context_reset(&state->context, encode_root_id(thread));
+        context_reset(&state->context, encode_first_id(thread->epoch, state->context.root));
         // The first hook finds where the root's return address lies: without it, no number counts.
         encode_take_slow_path(state);
     }
