@@ -195,6 +195,23 @@ class Spread(LiveTest):
             self.assertRegex(run.words, rf"\Acairn: report: --spread: .*{says}.*\n\Z")
 
 
+class Many(LiveTest):
+    def test_thousands_of_like_processes_are_read_back(self):
+        """They compress to almost nothing, and a reader believes that of no file."""
+        _, profile = self.record(["sh", "-c", "for i in $(seq 80); do /bin/true; done"])
+        folder = self.file("copies")
+        os.mkdir(folder)
+        copies = [os.path.join(folder, str(i)) for i in range(600)]
+        for copy in copies:
+            os.symlink(profile.path, copy)
+        path = self.file("many.out")
+        run = Run([CAIRN, "merge", "-o", path, *copies])
+        self.assertEqual(run.status, 0, run.words)
+        merged = Profile(path)
+        self.assertEqual(merged.info["processes"], 600 * profile.info["processes"])
+        self.assertEqual(merged.info["cost_ns"], 600 * profile.info["cost_ns"])
+
+
 class Jobs(LiveTest):
     """Real ones, with each MPI that Debian has."""
 

@@ -82,11 +82,20 @@ static void put_chunk(struct bytes *out, enum chunk_type type, const struct byte
     bytes_put_fixed(&head, checksum(head.data, head.data + CHUNK_HEAD_BYTES, stored), 8);
 }
 
+// The bytes that a payload takes in the file at least. Only merges write thousands of
+// processes in one chunk; the few of others come with enough bytes of their own.
+static size_t least_stored(enum chunk_type type, size_t raw)
+{
+    const bool of_processes = type == CHUNK_PROCESSES || type == CHUNK_TREES;
+    return raw / (of_processes && raw >= MANY_PROCESSES_RAW ? UNPACK_RATIO_PROCESSES
+                                                            : UNPACK_RATIO_WRITTEN);
+}
+
 void chunk_put(struct bytes *out, enum chunk_type type, const struct bytes *payload, int level)
 {
     const size_t start = out->size;
     put_chunk(out, type, payload, level);
-    const size_t least = payload->size / UNPACK_RATIO_WRITTEN, stored = out->size - start;
+    const size_t least = least_stored(type, payload->size), stored = out->size - start;
     if (out->failed || stored >= least)
         return;
     // A reader would take it for a file that is made to exhaust memory.

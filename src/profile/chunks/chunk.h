@@ -27,6 +27,9 @@ enum {
     UNPACK_FREE = 8 << 20,
     UNPACK_RATIO = 64,
     UNPACK_RATIO_WRITTEN = 32,
+    // Of many processes and trees, which take a reader many times the memory of their bytes.
+    UNPACK_RATIO_PROCESSES = 2,
+    MANY_PROCESSES_RAW = 16 << 10,
 };
 
 enum chunk_type {
