@@ -7,7 +7,7 @@
 #define ALONE __attribute__((noipa))
 #define ROUNDS 200000
 #define STEPS 1000
-#define STEPS_A_CALL 25
+#define STEPS_A_CALL 50
 
 ALONE unsigned long leaf(unsigned long value)
 {

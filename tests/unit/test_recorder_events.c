@@ -107,26 +107,27 @@ static void each_event_has_its_metric(void **state)
     assert_int_equal(totals.cost_ns, 21);
     assert_int_equal(recorder_close(recorder), 0);
     struct profile *profile = read_back();
-    assert_int_equal(profile->metric_count, 14);
+    assert_int_equal(profile->metric_count, 15);
     assert_string_equal(profile->metrics[0].name, "wall");
     assert_string_equal(profile->metrics[1].name, "alloc");
-    assert_string_equal(profile->metrics[12].name, "cpu");
-    assert_string_equal(profile->metrics[13].name, "calls");
+    assert_string_equal(profile->metrics[13].name, "cpu");
+    assert_string_equal(profile->metrics[14].name, "calls");
     assert_string_equal(profile->metrics[0].source, "perf-task-clock");
     assert_string_equal(profile->metrics[1].source, PROFILE_ALLOC_SOURCE);
-    assert_string_equal(profile->metrics[12].source, "perf-task-clock");
-    assert_string_equal(profile->metrics[13].source, "hooks");
+    assert_string_equal(profile->metrics[13].source, "perf-task-clock");
+    assert_string_equal(profile->metrics[14].source, "hooks");
     assert_int_equal(sum(profile, "wall", false), 90);
     assert_int_equal(sum(profile, "cpu", false), 21);
     assert_int_equal(sum(profile, "alloc", false), 100);
     assert_int_equal(sum(profile, "allocs", false), 4);
     assert_int_equal(sum(profile, "freed", false), 100);
     assert_int_equal(sum(profile, "live", false), 0);
+    assert_int_equal(sum(profile, "live-age", false), 0);
     assert_int_equal(sum(profile, "temporary", false), 3);
     assert_int_equal(sum(profile, "mapped", false), 4096);
     assert_int_equal(sum(profile, "unmapped", false), 0);
     assert_int_equal(sum(profile, "calls", true), 70);
-    for (unsigned i = 0; i < 13; i++)
+    for (unsigned i = 0; i < 14; i++)
         assert_int_equal(sum(profile, profile->metrics[i].name, true), 0);
     assert_int_equal(sum(profile, "calls", false), 0);
     assert_int_equal(profile->trees[0].stats.waits, 1);

@@ -116,15 +116,17 @@ class ViewTest(LiveTest):
             return Array.from({length: tree.count}, (_, i) => session.profile.meta.ratios.map(({name}) =>
                 sortValue(session, "ratio:" + name, nodeNumbers(tree, i))));
         })()"""
-        for name, key, label, text in (("alloc", "alloc-size", "alloc-size", r" (k|M|)B$"),
-                                       ("threads", "waiting-share", "waiting-share", r" %$")):
+        for name, keys, label, text in (("alloc", ["alloc-size", "age"], "alloc-size", r" (k|M|)B$"),
+                                        ("threads", ["waiting-share"], "waiting-share", r" %$")):
             page = self.page(name, "#view=tree")
             report = self.profiles[name].report("--no-debuginfod", "--no-sites", "--fold-recursion=no", "--min", "0", "--metric", "all")
-            self.assertEqual(page.evaluate("app.session.profile.meta.ratios.map(({name}) => name)"), [key])
-            scale = 100 if key == "waiting-share" else 1
-            expected = sorted(round((node["ratios"][0] or 0) / scale, 6) for node in report["nodes"])
-            for one, other in zip(sorted(row[0] for row in page.evaluate(shown)), expected, strict=True):
-                self.assertAlmostEqual(one, other, delta=1e-5 * max(1, other))
+            self.assertEqual(page.evaluate("app.session.profile.meta.ratios.map(({name}) => name)"), keys)
+            rows = page.evaluate(shown)
+            for at, key in enumerate(keys):
+                scale = 100 if key == "waiting-share" else 1
+                expected = sorted(round((node["ratios"][at] or 0) / scale, 6) for node in report["nodes"])
+                for one, other in zip(sorted(row[at] for row in rows), expected, strict=True):
+                    self.assertAlmostEqual(one, other, delta=1e-5 * max(1, other))
             heads = page.evaluate("[...document.querySelectorAll('.view:not([hidden]) .table-head button')].map((one) => one.textContent)")
             self.assertIn(label, heads)
             cell = page.evaluate(f"document.querySelector('.view:not([hidden]) .row').children[{heads.index(label)}].textContent")
