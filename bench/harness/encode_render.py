@@ -167,6 +167,9 @@ def _pictures(data):
 
 def render(data):
     yield "## Contexts as numbers"
+    if data.get("remark"):
+        yield ""
+        yield data["remark"]
     missing = data.get("missing")
     faults = [(row["name"], fault) for row in data.get("rows", []) + data.get("small", []) + data.get("allocating", [])
               for fault in figures.faults(row)]
