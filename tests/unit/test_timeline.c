@@ -133,15 +133,21 @@ static void test_rings_hold_four_seconds(void **state)
     profile_free(profile);
 }
 
+// The first ring, exactly, and nobody has read of it yet.
+static void fill_ring(struct scene *scene)
+{
+    charge(scene, 0, 0, 1);
+    const struct live_timeline_ring *ring = arena_at(&agent.arena, scene->thread->timeline.first);
+    while (scene->written < ring->capacity)
+        charge(scene, 0, scene->written * second, second);
+}
+
 static void test_a_full_ring_is_read_whole(void **state)
 {
     (void)state;
     struct scene scene;
     begin(&scene);
-    charge(&scene, 0, 0, 1);
-    const struct live_timeline_ring *ring = arena_at(&agent.arena, scene.thread->timeline.first);
-    while (scene.written < ring->capacity)
-        charge(&scene, 0, scene.written * second, second);
+    fill_ring(&scene);
     assert_int_equal(recorder_update(scene.recorder), 0);
     // The owner has begun the next one, which overwrites the oldest.
     atomic_fetch_add(&scene.thread->timeline.begun, 1);
@@ -158,10 +164,7 @@ static void test_an_entry_that_is_being_overwritten_is_lost(void **state)
     (void)state;
     struct scene scene;
     begin(&scene);
-    charge(&scene, 0, 0, 1);
-    const struct live_timeline_ring *ring = arena_at(&agent.arena, scene.thread->timeline.first);
-    while (scene.written < ring->capacity)
-        charge(&scene, 0, scene.written * second, second);
+    fill_ring(&scene);
     atomic_fetch_add(&scene.thread->timeline.begun, 1);
     struct profile *profile = end(&scene);
     assert_int_equal(profile->trees[0].charges.count, scene.written - 1);

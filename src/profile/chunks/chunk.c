@@ -82,8 +82,8 @@ static void put_chunk(struct bytes *out, enum chunk_type type, const struct byte
     bytes_put_fixed(&head, checksum(head.data, head.data + CHUNK_HEAD_BYTES, stored), 8);
 }
 
-// The bytes that a payload takes in the file at least. Only merges write thousands of
-// processes in one chunk; the few of others come with enough bytes of their own.
+// The bytes that a payload takes in the file at least. Only merges write thousands of processes in
+// one chunk; the few of others come with enough bytes of their own.
 static size_t least_stored(enum chunk_type type, size_t raw)
 {
     const bool of_processes = type == CHUNK_PROCESSES || type == CHUNK_TREES;
